@@ -66,9 +66,7 @@ func (b bound) measure(t *testing.T, root string, files int, label string) row {
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, cmd.Start())
 	var done atomic.Bool
 	most := make(chan int)
 	go func() { most <- descriptors(cmd.Process.Pid, &done) }()
@@ -162,22 +160,16 @@ func sample(t *testing.T, root, label string) (wrong int) {
 func roomy(t *testing.T, fs string, n int) string {
 	t.Helper()
 	dir := treetest.Fresh(t, fs)
-	if err := unix.Mount("", dir, "", unix.MS_REMOUNT, fmt.Sprintf("size=%d,nr_inodes=0,mode=0755", mib+int64(n)*4096)); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, unix.Mount("", dir, "", unix.MS_REMOUNT, fmt.Sprintf("size=%d,nr_inodes=0,mode=0755", mib+int64(n)*4096)))
 	root := filepath.Join(dir, "volume")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Mkdir(root, 0o755))
 	return root
 }
 
 func open(t *testing.T, dir int, name string) int {
 	t.Helper()
 	fd, err := unix.Openat(dir, name, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return fd
 }
 
@@ -185,9 +177,7 @@ func growFlat(t *testing.T, root string, n int) {
 	fd := open(t, unix.AT_FDCWD, root)
 	defer unix.Close(fd)
 	for i := range n {
-		if err := unix.Mknodat(fd, fmt.Sprintf("f%08d", i), unix.S_IFREG|0o644, 0); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.Mknodat(fd, fmt.Sprintf("f%08d", i), unix.S_IFREG|0o644, 0))
 	}
 }
 
@@ -195,9 +185,7 @@ func growWide(t *testing.T, root string, n int) {
 	fd := open(t, unix.AT_FDCWD, root)
 	defer unix.Close(fd)
 	for i := range n {
-		if err := unix.Mkdirat(fd, fmt.Sprintf("d%08d", i), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.Mkdirat(fd, fmt.Sprintf("d%08d", i), 0o755))
 	}
 }
 
@@ -211,9 +199,7 @@ func descend(t *testing.T, root string, n int, beside ...string) {
 	fd := open(t, unix.AT_FDCWD, root)
 	for range n {
 		for _, name := range append([]string{"d"}, beside...) {
-			if err := unix.Mkdirat(fd, name, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, unix.Mkdirat(fd, name, 0o755))
 		}
 		next := open(t, fd, "d")
 		_ = unix.Close(fd)

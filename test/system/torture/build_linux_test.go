@@ -3,19 +3,23 @@
 package torture
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/opencontainers/selinux/go-selinux"
 
 	"github.com/fastlabel/fastlabel/test/mutants"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // house is the module that is tortured; FASTLABEL_HOUSE names another version.
@@ -44,9 +48,7 @@ func (b *buildsOf) get(t testing.TB, name, mutant string) string {
 	defer b.mu.Unlock()
 	if b.dir == "" {
 		dir, err := os.MkdirTemp("", "fastlabel-torture-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		b.dir = dir
 	}
 	bin := filepath.Join(b.dir, name)
@@ -55,9 +57,7 @@ func (b *buildsOf) get(t testing.TB, name, mutant string) string {
 		err = b.build(bin, mutant)
 		b.done[name] = err
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return bin
 }
 
@@ -125,6 +125,30 @@ func chcon(args []string) error {
 
 // gochcon is go-selinux's Chcon as a command.
 func gochcon(label, path string) *exec.Cmd { return roleCmd("role-chcon", label, path) }
+
+// served is a role that serves a filesystem until its standard input ends.
+type served struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+// serve starts a role, and waits until it says that it is ready.
+func serve(t testing.TB, role string, args ...string) served {
+	t.Helper()
+	s := served{cmd: roleCmd(role, args...)}
+	s.cmd.Stderr = os.Stderr
+	// What kills the test's process group must leave the server its last words.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, inErr := s.cmd.StdinPipe()
+	out, outErr := s.cmd.StdoutPipe()
+	treetest.Must(t, inErr, outErr, s.cmd.Start())
+	s.in, s.out = in, bufio.NewScanner(out)
+	if !s.out.Scan() || s.out.Text() != "ready" {
+		t.Fatalf("%s: %q, %v", role, s.out.Text(), s.out.Err())
+	}
+	return s
+}
 
 func roleCmd(role string, args ...string) *exec.Cmd {
 	self, err := os.Executable()

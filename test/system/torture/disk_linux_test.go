@@ -3,7 +3,6 @@
 package torture
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
@@ -170,49 +170,26 @@ func pull(dir string) error {
 
 // disk is the test's side of a server.
 type disk struct {
+	served
 	dir, log string
-	cmd      *exec.Cmd
-	stdin    io.Closer
-	said     strings.Builder
 }
 
 // startDisk serves image, whose writes from now on are logged beside it.
-func startDisk(image string) (*disk, error) {
-	d := &disk{dir: image + ".fuse", log: image + ".log"}
-	if err := os.Mkdir(d.dir, 0o700); err != nil {
-		return nil, err
-	}
-	d.cmd = roleCmd("role-disk", image, d.log, d.dir)
-	d.cmd.Stderr = &d.said
-	// What kills the test's process group must leave the server its last words.
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdin, err := d.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	d.stdin = stdin
-	out, err := d.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := d.cmd.Start(); err != nil {
-		return nil, err
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		return nil, errors.Join(fmt.Errorf("the disk said %q: %w", line, err), d.stop())
-	}
-	return d, nil
+func startDisk(t *testing.T, image string) *disk {
+	t.Helper()
+	dir, log := image+".fuse", image+".log"
+	treetest.Must(t, os.Mkdir(dir, 0o700))
+	return &disk{serve(t, "role-disk", image, log, dir), dir, log}
 }
 
 func (d *disk) file() string { return filepath.Join(d.dir, "disk") }
 
 // mark gives the place in the log that has been reached.
-func (d *disk) mark() (int64, error) {
+func (d *disk) mark(t *testing.T) int64 {
+	t.Helper()
 	fi, err := os.Stat(d.log)
-	if err != nil {
-		return 0, err
-	}
-	return fi.Size(), nil
+	treetest.Must(t, err)
+	return fi.Size()
 }
 
 // stop ends the server; the log stays. If something still holds the disk, the
@@ -220,63 +197,21 @@ func (d *disk) mark() (int64, error) {
 func (d *disk) stop() error {
 	err := unmountAt(d.dir)
 	if err != nil {
-		err = errors.Join(err, d.stdin.Close())
+		err = errors.Join(err, d.in.Close())
 	}
-	if e := d.cmd.Wait(); e != nil {
-		err = errors.Join(err, fmt.Errorf("disk: %w: %s", e, d.said.String()))
-	}
-	return errors.Join(err, os.Remove(d.dir))
+	return errors.Join(err, d.cmd.Wait(), os.Remove(d.dir))
 }
 
-// attach makes a loop device over a file. It lasts until the file returned and
-// whatever is mounted from it are closed: the kernel clears it, also after a
-// kill -9.
-func attach(file string, direct bool) (*os.File, error) {
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer control.Close()
-	back, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer back.Close()
-	how := unix.LoopConfig{Fd: uint32(back.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
-	if direct {
-		how.Info.Flags |= unix.LO_FLAGS_DIRECT_IO
-	}
-	for {
-		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-		if err != nil {
-			return nil, err
-		}
-		dev, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDWR, 0)
-		if err != nil {
-			return nil, err
-		}
-		err = unix.IoctlLoopConfigure(int(dev.Fd()), &how)
-		if err == nil {
-			return dev, nil
-		}
-		_ = dev.Close()
-		if err != unix.EBUSY { // somebody else was faster
-			return nil, fmt.Errorf("loop over %s: %w", file, err)
-		}
-	}
-}
-
-// mountFile mounts the filesystem in file at dir, with options.
+// mountFile mounts the filesystem in file at dir, with options. The loop device lasts until
+// that is unmounted.
 func mountFile(kind, file, dir, options string, direct bool) error {
-	dev, err := attach(file, direct)
+	out, err := exec.Command("losetup", "--find", "--show", "--direct-io="+map[bool]string{true: "on", false: "off"}[direct], file).CombinedOutput()
 	if err != nil {
-		return err
+		return fmt.Errorf("loop over %s: %w: %s", file, err, out)
 	}
-	defer dev.Close()
-	if err := unix.Mount(dev.Name(), dir, kind, 0, options); err != nil {
-		return fmt.Errorf("mount %s: %w", kind, err)
-	}
-	return nil
+	dev := strings.TrimSpace(string(out))
+	mounted := os.NewSyscallError("mount "+kind, unix.Mount(dev, dir, kind, 0, options))
+	return errors.Join(mounted, run("", "losetup", "--detach", dev))
 }
 
 // unmountAt unmounts dir. It waits a while for its holders: a child of another

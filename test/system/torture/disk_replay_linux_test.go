@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // page is what a disk writes whole or not at all: the physical sector of
@@ -29,17 +31,15 @@ type piece struct {
 // readDiskLog gives what was written, in order, and how many pieces of it had
 // been by each of the marks, which ascend. A mark may lie in the midst of an
 // entry: that one came after it. What follows the last mark is left out.
-func readDiskLog(file string, marks ...int64) (log []piece, at []int, err error) {
+func readDiskLog(t *testing.T, file string, marks ...int64) (log []piece, at []int) {
+	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, nil, err
-	}
+	treetest.Must(t, err)
 	at = make([]int, len(marks))
 	for rest := text; int64(len(rest)) >= logHeadSize; {
 		var h logHead
-		if _, err := binary.Decode(rest, binary.LittleEndian, &h); err != nil {
-			return nil, nil, err
-		}
+		_, err := binary.Decode(rest, binary.LittleEndian, &h)
+		treetest.Must(t, err)
 		end := logHeadSize + int64(h.Length)
 		if end > int64(len(rest)) {
 			break
@@ -52,7 +52,7 @@ func readDiskLog(file string, marks ...int64) (log []piece, at []int, err error)
 			}
 		}
 	}
-	return log[:at[len(at)-1]], at, nil
+	return log[:at[len(at)-1]], at
 }
 
 // pieces appends the pieces of an entry.
@@ -75,24 +75,20 @@ type pages map[int64][]byte
 
 var zeros [page]byte
 
-func readPages(file string) (pages, error) {
+func readPages(t *testing.T, file string) pages {
+	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
+	treetest.Must(t, err)
 	defer f.Close()
 	p := pages{}
 	for off := int64(0); ; {
 		if off, err = unix.Seek(int(f.Fd()), off, unix.SEEK_DATA); err == unix.ENXIO {
-			return p, nil // a hole to the end
-		} else if err != nil {
-			return nil, err
+			return p // a hole to the end
 		}
 		off -= off % page
 		data := make([]byte, page)
-		if _, err := io.ReadFull(io.NewSectionReader(f, off, page), data); err != nil {
-			return nil, fmt.Errorf("%s at %d: %w", file, off, err)
-		}
+		_, e := f.ReadAt(data, off)
+		treetest.Must(t, err, e)
 		if !bytes.Equal(data, zeros[:]) {
 			p[off/page] = data
 		}
@@ -111,21 +107,16 @@ func (p pages) put(q piece) {
 }
 
 // write makes a file of the pages.
-func (p pages) write(file string, size int64) error {
+func (p pages) write(t *testing.T, file string, size int64) {
+	t.Helper()
 	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
+	treetest.Must(t, err)
 	defer f.Close()
-	if err := f.Truncate(size); err != nil {
-		return err
-	}
+	treetest.Must(t, f.Truncate(size))
 	for n, data := range p {
-		if _, err := f.WriteAt(data, n*page); err != nil {
-			return err
-		}
+		_, err := f.WriteAt(data, n*page)
+		treetest.Must(t, err)
 	}
-	return nil
 }
 
 // replay goes through a log, and can cut the power at each place of it.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -149,7 +148,7 @@ func serveFUSE(args []string) error {
 	if err := s.WaitMount(); err != nil {
 		return err
 	}
-	fmt.Println("mounted")
+	fmt.Println("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		fmt.Println(f.obey(strings.Fields(in.Text())))
 	}
@@ -176,13 +175,11 @@ func (f *snagging) obey(words []string) string {
 
 // fuseMount is a directory mounted by a server in a process of its own.
 type fuseMount struct {
+	served
 	back  string // the directory
 	dir   string
 	abort string // the file that ends the connection
-	cmd   *exec.Cmd
 	mu    sync.Mutex
-	in    io.WriteCloser
-	out   *bufio.Scanner
 	once  sync.Once
 }
 
@@ -190,27 +187,12 @@ type fuseMount struct {
 // and calls that hang in it then return, with an error.
 func mountFUSE(t testing.TB) *fuseMount {
 	t.Helper()
-	m := &fuseMount{back: tmpfs(t).Dir(t), dir: tmpfs(t).Dir(t)}
-	m.cmd = roleCmd("role-fuse", m.back, m.dir)
-	m.cmd.Stderr = os.Stderr
-	var err error
-	var out io.Reader
-	if m.in, err = m.cmd.StdinPipe(); err == nil {
-		if out, err = m.cmd.StdoutPipe(); err == nil {
-			err = m.cmd.Start()
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.out = bufio.NewScanner(out)
+	m := &fuseMount{back: scratch(t), dir: scratch(t)}
+	m.served = serve(t, "role-fuse", m.back, m.dir)
 	t.Cleanup(func() { m.end(t) })
-	if !m.out.Scan() || m.out.Text() != "mounted" {
-		t.Fatalf("the server did not mount: %q, %v", m.out.Text(), m.out.Err())
-	}
-	if m.abort, err = connection(m.dir); err != nil {
-		t.Fatal(err)
-	}
+	var err error
+	m.abort, err = connection(m.dir)
+	treetest.Must(t, err)
 	return m
 }
 

@@ -122,7 +122,7 @@ func hungPeer(t testing.TB, h hang, peer string) bool {
 		cmd = gochcon(newLabel, root)
 	}
 	limited := exec.Command("timeout", append([]string{"1", cmd.Path}, cmd.Args[1:]...)...)
-	must(t, limited.Start())
+	treetest.Check(t, limited.Start())
 	ended := make(chan struct{})
 	go func() { _ = limited.Wait(); close(ended) }()
 	defer func() { m.end(t); <-ended }()

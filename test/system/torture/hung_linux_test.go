@@ -3,13 +3,10 @@
 package torture
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -152,28 +149,18 @@ func hungTree(t testing.TB, m *fuseMount) string {
 	return filepath.Join(m.dir, "tree")
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 // healthy builds a small tree on tmpfs, to be done beside the hung one.
 func healthy(t testing.TB) string {
-	dir := filepath.Join(tmpfs(t).Dir(t), "healthy")
+	dir := filepath.Join(scratch(t), "healthy")
 	treetest.Build(t, dir, treetest.Text(t, "default label="+oldLabel+"\ndir .\ndir d\nfile d/f%d x9\n"))
 	return dir
 }
 
-func tmpfs(t testing.TB) treetest.FS {
+// scratch makes a directory on tmpfs.
+func scratch(t testing.TB) string {
 	t.Helper()
 	all := treetest.Filesystems(t)
-	i := slices.IndexFunc(all, func(f treetest.FS) bool { return f.Name == "tmpfs" })
-	if i < 0 {
-		treetest.Lack(t, "tmpfs", errors.New("it cannot be mounted"))
-	}
-	return all[i]
+	return all[len(all)-1].Dir(t)
 }
 
 // run runs the command until it is told to end. A busy machine may need more
@@ -208,9 +195,9 @@ func (c *hungCell) within(t testing.TB, bin string, timeout time.Duration) bool 
 		args = append([]string{"--timeout", timeout.String()}, args...)
 	}
 	cmd := exec.Command(bin, args...)
-	out := collect(cmd)
+	out := collect(t, cmd)
 	told := time.Now().Add(timeout)
-	must(t, cmd.Start())
+	treetest.Check(t, cmd.Start())
 	waited := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(waited) }()
 	ready := func() bool { return m.ask(t, "held") != "" && differing(t, before, newLabel) == 0 }
@@ -218,7 +205,7 @@ func (c *hungCell) within(t testing.TB, bin string, timeout time.Duration) bool 
 		treetest.Wait(t, "a call to hang and the PATH before to be done", ready)
 		time.Sleep(1500 * time.Millisecond) // a blocked worker is replaced after half a second
 		told = time.Now()
-		must(t, cmd.Process.Signal(c.signal))
+		treetest.Check(t, cmd.Process.Signal(c.signal))
 	} else {
 		for ; !ready(); time.Sleep(time.Millisecond) {
 			if time.Until(told) < timeout/2 {
@@ -236,9 +223,6 @@ func (c *hungCell) within(t testing.TB, bin string, timeout time.Duration) bool 
 		}
 	case <-time.After(time.Until(told.Add(treetest.Patience))):
 		c.wrong["end"] = "still there"
-		if s := stateOf(cmd.Process.Pid); s != "" {
-			c.wrong["end"] += ", " + s
-		}
 	}
 	text := out() // what a caller has by now
 	c.judge(t, text, root, m, before)
@@ -257,38 +241,15 @@ func (c *hungCell) within(t testing.TB, bin string, timeout time.Duration) bool 
 
 // collect gathers what cmd prints, and gives what came so far, without waiting
 // for its end.
-func collect(cmd *exec.Cmd) func() string {
-	b := &lockedBuffer{}
-	cmd.Stdout, cmd.Stderr = b, b
-	return b.String
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// stateOf reports whether a process has ended for itself but for a thread.
-func stateOf(pid int) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
+func collect(t testing.TB, cmd *exec.Cmd) func() string {
+	t.Helper()
+	out, err := os.Create(filepath.Join(scratch(t), "out"))
+	treetest.Must(t, err)
+	t.Cleanup(func() { treetest.Check(t, out.Close()) })
+	cmd.Stdout, cmd.Stderr = out, out
+	return func() string {
+		text, err := os.ReadFile(out.Name())
+		treetest.Check(t, err)
+		return string(text)
 	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	if strings.HasPrefix(rest, "Z") {
-		return "a zombie beside a thread that hangs: nobody can wait for it"
-	}
-	return "running"
 }

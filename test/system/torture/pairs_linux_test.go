@@ -126,8 +126,8 @@ func relabelTwice(t testing.TB, dir string, stopped bool, cmds [2]*exec.Cmd) pai
 	var all sync.WaitGroup
 	var out [2]func() string
 	begin := func(i int) (ended chan struct{}) {
-		out[i], ended = collect(cmds[i]), make(chan struct{})
-		must(t, cmds[i].Start())
+		out[i], ended = collect(t, cmds[i]), make(chan struct{})
+		treetest.Check(t, cmds[i].Start())
 		all.Go(func() {
 			_ = cmds[i].Wait() // its exit code is looked at
 			close(ended)

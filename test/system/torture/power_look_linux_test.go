@@ -79,9 +79,7 @@ type point struct {
 func (g *ground) look(t *testing.T, left pages, ask bool) point {
 	t.Helper()
 	image := filepath.Join(g.scratch, "left")
-	if err := left.write(image, g.size()); err != nil {
-		t.Fatal(err)
-	}
+	left.write(t, image, g.size())
 	defer os.Remove(image)
 	if len(g.fsck) > 0 {
 		out, err := exec.Command(g.fsck[0], append(g.fsck[1:], image)...).CombinedOutput()
@@ -173,7 +171,5 @@ func (g *ground) judge(labels map[string]string) point {
 // had again: go test -artifacts.
 func (g *ground) keep(t *testing.T, left pages, where string) {
 	t.Helper()
-	if err := left.write(filepath.Join(t.ArtifactDir(), strings.ReplaceAll(where, " ", "-")+".img"), g.size()); err != nil {
-		t.Error(err)
-	}
+	left.write(t, filepath.Join(t.ArtifactDir(), strings.ReplaceAll(where, " ", "-")+".img"), g.size())
 }

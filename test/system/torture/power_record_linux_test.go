@@ -34,28 +34,15 @@ func grow(t *testing.T, v volume) *ground {
 	t.Helper()
 	g := &ground{volume: v, scratch: treetest.Fresh(t, "tmpfs")}
 	image := filepath.Join(g.scratch, "base")
-	if err := (pages{}).write(image, g.size()); err != nil {
-		t.Fatal(err)
-	}
-	if err := run("", append(slices.Clip(v.mkfs), image)...); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := g.mount(image, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	(pages{}).write(t, image, g.size())
+	treetest.Must(t, run("", append(slices.Clip(v.mkfs), image)...))
+	dir := g.mounted(t, image, false)
 	treetest.Build(t, filepath.Join(dir, "root"), treetest.Text(t, orchard()))
-	if err := os.WriteFile(filepath.Join(dir, "beside"), make([]byte, page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(filepath.Join(dir, "beside"), make([]byte, page), 0o600))
 	g.entries = int(treetest.Count(t, filepath.Join(dir, "root")).All)
 	g.unmount(t)
-	if g.pages, err = readPages(image); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(image); err != nil {
-		t.Fatal(err)
-	}
+	g.pages = readPages(t, image)
+	treetest.Must(t, os.Remove(image))
 	return g
 }
 
@@ -83,11 +70,17 @@ func (g *ground) mount(file string, direct bool) (string, error) {
 	return g.at(), mountFile(g.kind, file, g.at(), g.options, direct)
 }
 
+// mounted is mount where that cannot fail.
+func (g *ground) mounted(t *testing.T, file string, direct bool) string {
+	t.Helper()
+	dir, err := g.mount(file, direct)
+	treetest.Must(t, err)
+	return dir
+}
+
 func (g *ground) unmount(t *testing.T) {
 	t.Helper()
-	if err := unmountAt(g.at()); err != nil {
-		t.Error(err)
-	}
+	treetest.Check(t, unmountAt(g.at()))
 }
 
 // record is what the disk was told while a command ran on it.
@@ -102,22 +95,12 @@ type record struct {
 func (g *ground) record(t *testing.T, who relabeller, seed uint64, rng *rand.Rand) record {
 	t.Helper()
 	image := filepath.Join(g.scratch, "disk")
-	if err := g.pages.write(image, g.size()); err != nil {
-		t.Fatal(err)
-	}
-	d, err := startDisk(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.pages.write(t, image, g.size())
+	d := startDisk(t, image)
 	defer func() {
-		if err := errors.Join(d.stop(), os.Remove(image), os.Remove(d.log)); err != nil {
-			t.Error(err)
-		}
+		treetest.Check(t, errors.Join(d.stop(), os.Remove(image), os.Remove(d.log)))
 	}()
-	dir, err := g.mount(d.file(), seed%2 == 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := g.mounted(t, d.file(), seed%2 == 0)
 	defer g.unmount(t)
 
 	root := filepath.Join(dir, "root")
@@ -125,46 +108,35 @@ func (g *ground) record(t *testing.T, who relabeller, seed uint64, rng *rand.Ran
 	if seed%3 == 0 {
 		cmds = append(cmds, who.cmd(t, root))
 	}
-	marks, err := underFire(d, dir, cmds, rng)
-	if err != nil {
-		t.Fatalf("%s, seed %d: %v", who.name, seed, err)
-	}
-	log, at, err := readDiskLog(d.log, marks...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log, at := readDiskLog(t, d.log, underFire(t, d, dir, cmds, rng)...)
 	return record{log, at[0], at[1], at[2]}
 }
 
 // underFire runs the commands beside the bystander, and gives the marks of a
 // record. All but the last command are killed within five milliseconds: the
 // last then finds what they had written, and not yet put on disk.
-func underFire(d *disk, dir string, cmds []*exec.Cmd, rng *rand.Rand) ([]int64, error) {
-	start, err := d.mark()
-	if err != nil {
-		return nil, err
-	}
+func underFire(t *testing.T, d *disk, dir string, cmds []*exec.Cmd, rng *rand.Rand) []int64 {
+	t.Helper()
+	start := d.mark(t)
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	theirs, pause := rand.New(rand.NewPCG(rng.Uint64(), 0)), time.Millisecond<<rng.IntN(6)
 	go func() { ended <- bystander(dir, theirs, pause, stop) }()
 
 	last := len(cmds) - 1
 	for _, cmd := range cmds[:last] {
-		if err = cmd.Start(); err == nil {
-			time.Sleep(time.Duration(rng.IntN(5000)) * time.Microsecond)
-			_ = cmd.Process.Kill() // it may have ended
-			_ = cmd.Wait()
-		}
+		treetest.Must(t, cmd.Start())
+		time.Sleep(time.Duration(rng.IntN(5000)) * time.Microsecond)
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
 	}
-	out, failed := cmds[last].CombinedOutput()
-	if failed != nil {
-		err = errors.Join(err, fmt.Errorf("%w: %s", failed, out))
-	}
-	done, e := d.mark()
+	out, err := cmds[last].CombinedOutput()
+	done := d.mark(t)
 	close(stop)
-	err = errors.Join(err, e, <-ended)
-	end, e := d.mark()
-	return []int64{start, done, end}, errors.Join(err, e)
+	treetest.Must(t, <-ended)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return []int64{start, done, d.mark(t)}
 }
 
 // bystander is an application that has nothing to do with labels: it calls fsync on the
@@ -224,18 +196,11 @@ func (g *ground) shutdown(t *testing.T, who relabeller, seed uint64, sum *tally)
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	image := filepath.Join(g.scratch, "shut")
-	if err := g.pages.write(image, g.size()); err != nil {
-		t.Fatal(err)
-	}
+	g.pages.write(t, image, g.size())
 	defer os.Remove(image)
-	dir, err := g.mount(image, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := g.mounted(t, image, false)
 	top, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	stop, ended := make(chan struct{}), make(chan struct{})
 	pause := time.Millisecond << rng.IntN(4)
 	go func() {
@@ -243,9 +208,7 @@ func (g *ground) shutdown(t *testing.T, who relabeller, seed uint64, sum *tally)
 		close(ended)
 	}()
 	cmd := who.cmd(t, filepath.Join(dir, "root"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, cmd.Start())
 	over := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // most are cut off
@@ -273,10 +236,7 @@ func (g *ground) shutdown(t *testing.T, who relabeller, seed uint64, sum *tally)
 	if err != nil {
 		t.Fatalf("shutdown: %v", err)
 	}
-	left, err := readPages(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := readPages(t, image)
 	p := g.look(t, left, false)
 	sum.add(p.verdict, false)
 	if who.name == intact.name && p.verdict.isBad() {

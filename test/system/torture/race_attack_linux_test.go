@@ -12,9 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -38,8 +36,8 @@ type race struct {
 	why      string // why go-selinux is not among them
 }
 
-// turner turns the tree and turns it back, and tells how many turns that were.
-type turner func() (int64, syscall.Errno)
+// turner turns the tree and turns it back.
+type turner func() error
 
 // prey is what the attack must lead astray, for each way that it names.
 type prey struct {
@@ -180,9 +178,7 @@ func (r race) size(t *testing.T, top, way string) {
 		} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 	}
 }
 
@@ -192,9 +188,7 @@ func outside(t *testing.T, top string) map[string]treetest.Item {
 	t.Helper()
 	twin := filepath.Join(top, "twin")
 	paths, err := filepath.Glob(filepath.Join(twin, "[^t]*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for i := range paths {
 		paths[i] += "/..."
 	}
@@ -211,7 +205,6 @@ func outside(t *testing.T, top string) map[string]treetest.Item {
 type attacker struct {
 	over  atomic.Bool
 	ended chan struct{}
-	turns int64
 	err   error
 }
 
@@ -222,26 +215,20 @@ func (r race) attack(top string) *attacker {
 	go func() {
 		defer close(a.ended)
 		for !a.over.Load() {
-			n, e := turn()
-			if e != 0 {
-				a.err = e
+			if a.err = turn(); a.err != nil {
 				return
 			}
-			a.turns += n
 		}
 	}()
 	return a
 }
 
 // end leaves the tree as it was in the beginning.
-func (a *attacker) end(t *testing.T) int64 {
+func (a *attacker) end(t *testing.T) {
 	t.Helper()
 	a.over.Store(true)
 	<-a.ended
-	if a.err != nil {
-		t.Errorf("the attacker stopped after %d turns: %v", a.turns, a.err)
-	}
-	return a.turns
+	treetest.Check(t, a.err)
 }
 
 func exchange(a, b string) func(string, int) turner { return rename(a, b, unix.RENAME_EXCHANGE) }
@@ -249,25 +236,22 @@ func exchange(a, b string) func(string, int) turner { return rename(a, b, unix.R
 func shift(from, to string) func(string, int) turner { return rename(from, to, 0) }
 
 // rename renames each a to its b, and then each b to its a.
-func rename(a, b string, flags uintptr) func(string, int) turner {
+func rename(a, b string, flags uint) func(string, int) turner {
 	return func(top string, n int) turner {
-		from, to, cwd := pathsOf(top, a, n), pathsOf(top, b, n), unix.AT_FDCWD
-		all := func(from, to []*byte) syscall.Errno {
+		from, to := pathsOf(top, a, n), pathsOf(top, b, n)
+		all := func(from, to []string) error {
 			for i := range from {
-				_, _, e := unix.RawSyscall6(unix.SYS_RENAMEAT2, uintptr(cwd), uintptr(unsafe.Pointer(from[i])),
-					uintptr(cwd), uintptr(unsafe.Pointer(to[i])), flags, 0)
-				if e != 0 {
-					return e
+				if err := unix.Renameat2(unix.AT_FDCWD, from[i], unix.AT_FDCWD, to[i], flags); err != nil {
+					return err
 				}
 			}
-			return 0
+			return nil
 		}
-		return func() (int64, syscall.Errno) {
-			e := all(from, to)
-			if e == 0 {
-				e = all(to, from)
+		return func() error {
+			if err := all(from, to); err != nil {
+				return err
 			}
-			return 2 * int64(n), e
+			return all(to, from)
 		}
 	}
 }
@@ -278,23 +262,16 @@ func rename(a, b string, flags uintptr) func(string, int) turner {
 func bind(what, on string) func(string, int) turner {
 	return func(top string, n int) turner {
 		from, over := pathsOf(top, what, 1)[0], pathsOf(top, on, n)
-		mount := func(from, to *byte, flags uintptr) syscall.Errno {
-			_, _, e := unix.RawSyscall6(unix.SYS_MOUNT, uintptr(unsafe.Pointer(from)), uintptr(unsafe.Pointer(to)), 0, flags, 0, 0)
-			return e
-		}
-		return func() (int64, syscall.Errno) {
-			if e := mount(from, over[0], unix.MS_BIND); e != 0 {
-				return 0, e
+		return func() error {
+			if err := unix.Mount(from, over[0], "", unix.MS_BIND, ""); err != nil {
+				return err
 			}
-			for range rounds {
-				for i := range over {
-					if e := mount(over[i], over[(i+1)%n], unix.MS_MOVE); e != 0 {
-						return 0, e
-					}
+			for i := range rounds * n {
+				if err := unix.Mount(over[i%n], over[(i+1)%n], "", unix.MS_MOVE, ""); err != nil {
+					return err
 				}
 			}
-			_, _, e := unix.RawSyscall(unix.SYS_UMOUNT2, uintptr(unsafe.Pointer(over[0])), unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW, 0)
-			return int64(rounds*n) + 2, e
+			return unix.Unmount(over[0], unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		}
 	}
 }
@@ -307,15 +284,10 @@ const rounds = 16
 // numbered is text for the ith of what is turned.
 func numbered(text string, i int) string { return strings.ReplaceAll(text, "N", strconv.Itoa(i)) }
 
-// pathsOf gives the n paths of name, as the kernel wants them.
-func pathsOf(top, name string, n int) []*byte {
-	var out []*byte
+// pathsOf gives the n paths of name.
+func pathsOf(top, name string, n int) (paths []string) {
 	for i := range n {
-		p, err := unix.BytePtrFromString(filepath.Join(top, numbered(name, i)))
-		if err != nil {
-			panic(err) // a NUL in a path that was made here
-		}
-		out = append(out, p)
+		paths = append(paths, filepath.Join(top, numbered(name, i)))
 	}
-	return out
+	return paths
 }

@@ -26,9 +26,7 @@ func ruled(t *testing.T, fs, text string, flags ...string) subject {
 	s := plant(t, fs, text)
 	contexts := filepath.Join(t.TempDir(), "file_contexts")
 	rules := s.root + "(/.*)? " + usrLabel + "\n" + s.root + "/.*1 " + etcLabel + "\n"
-	if err := os.WriteFile(contexts, []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(contexts, []byte(rules), 0o600))
 	s.args = append([]string{"restorecon", "-R", "--contexts", contexts}, flags...)
 	s.want = func(path string) string {
 		if strings.HasSuffix(path, "1") {
