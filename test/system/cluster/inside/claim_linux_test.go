@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // data is the claim that deploy/kubernetes names, and files how many it has. The
@@ -59,9 +61,7 @@ func need(t *testing.T) {
 	ready(t)
 	begin := time.Now()
 	makeFiles(t, data, files)
-	if err := syscall.Mount("", "/volumes/ext4", "", syscall.MS_REMOUNT|syscall.MS_SYNCHRONOUS, ""); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, syscall.Mount("", "/volumes/ext4", "", syscall.MS_REMOUNT|syscall.MS_SYNCHRONOUS, ""))
 	t.Logf("the claim has %d files, made in %v", files, time.Since(begin).Round(time.Second))
 	create(t, "volume", map[string]string{"NAME": "data", "PATH": data})
 	var took [2]time.Duration
@@ -94,17 +94,13 @@ func node(t *testing.T, args ...string) {
 func creating(t *testing.T) time.Duration {
 	t.Helper()
 	text, err := get("https://127.0.0.1:10250/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	m := createTime.FindSubmatch(text)
 	if m == nil {
 		return 0 // none yet
 	}
 	seconds, err := strconv.ParseFloat(string(m[1]), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return time.Duration(seconds * float64(time.Second))
 }
 

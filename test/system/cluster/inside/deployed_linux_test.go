@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // deploy creates an object of deploy/kubernetes, with the level, the volume and the images
@@ -17,9 +19,7 @@ func deploy(t *testing.T, name, level string) {
 	t.Helper()
 	// What kubectl kustomize prints.
 	deployed, err := os.ReadFile("/payload/deployed.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for object := range strings.SplitSeq(string(deployed), "\n---\n") {
 		if !strings.Contains(object, "\n  name: "+name+"\n") {
 			continue
@@ -198,9 +198,7 @@ func TestStoryTrySkip(t *testing.T) {
 func skipped(t *testing.T, name, claim string) {
 	t.Helper()
 	text, err := os.ReadFile(run + "/log/runtime")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	var p pod
 	ask(t, "GET", namespace+"/pods/"+name, &p)
 	if !strings.Contains(string(text), "Skipping relabel for /var/lib/kubelet/pods/"+p.Metadata.UID+"/volumes/kubernetes.io~local-volume/"+claim+", as TrySkip") {

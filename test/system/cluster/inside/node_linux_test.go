@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 const (
@@ -85,9 +87,7 @@ func create(t *testing.T, name string, values map[string]string) {
 		values["ANNOTATIONS"] = "{" + strings.Join(annotations, ", ") + "}"
 	}
 	text, err := manifest(name, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for object := range strings.SplitSeq(text, "\n---\n") {
 		post(t, object)
 	}
@@ -115,9 +115,7 @@ func ask(t *testing.T, method, path string, to any) int {
 	t.Helper()
 	code, text := request(method, path, "")
 	if to != nil && code == http.StatusOK {
-		if err := json.Unmarshal(text, to); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, json.Unmarshal(text, to))
 	}
 	return code
 }
@@ -237,15 +235,11 @@ func keep(t *testing.T, name string) {
 func podLog(t *testing.T, name, container string) string {
 	t.Helper()
 	files, err := filepath.Glob(run + "/podlogs/fastlabel_" + name + "_*/" + container + "/*.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	var out bytes.Buffer
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		for line := range strings.Lines(string(text)) {
 			// Time, stream and a flag come before what was written.
 			if fields := strings.SplitN(line, " ", 4); len(fields) == 4 {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 const (
@@ -24,9 +26,7 @@ func deployPlugin(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	deployed, err := os.ReadFile("/payload/deployed-nri.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for object := range strings.SplitSeq(string(deployed), "\n---\n") {
 		if !strings.Contains(object, "\nkind: DaemonSet\n") {
 			continue
@@ -58,14 +58,10 @@ func deployPlugin(t *testing.T) {
 func pluginLog(t *testing.T) (lines []string) {
 	t.Helper()
 	files, err := filepath.Glob(run + "/podlogs/fastlabel-nri_*/fastlabel-nri/*.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		for line := range strings.Lines(string(text)) {
 			if _, json, is := strings.Cut(line, " F "); is {
 				lines = append(lines, strings.TrimSpace(json))

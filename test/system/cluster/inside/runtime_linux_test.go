@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestStoryHook: a hostPath is relabelled by nobody but the hook, and only if the pod
@@ -17,9 +19,7 @@ func TestStoryHook(t *testing.T) {
 	for relabel, want := range map[string]string{"false": "Permission denied", "true": "read"} {
 		at := "/mnt/hook-" + relabel
 		makeFiles(t, at, 1)
-		if err := os.WriteFile(at+"/f", []byte("read\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(at+"/f", []byte("read\n"), 0o644))
 		name := "hook-" + relabel
 		create(t, "hook", map[string]string{"NAME": name, "RELABEL": relabel, "LEVEL": "s0:c27,c28", "PATH": at})
 		keep(t, name)
@@ -62,9 +62,7 @@ func TestStoryGroup(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(run + "/log/runtime")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	walks, requests, left := 0, 0, 0
 	for line := range strings.Lines(string(text)) {
 		if !strings.Contains(line, "fastlabel: ") || !strings.Contains(line, "/data") {

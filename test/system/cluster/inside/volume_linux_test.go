@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 const fileType = "system_u:object_r:container_file_t:"
@@ -19,23 +21,15 @@ const fileType = "system_u:object_r:container_file_t:"
 // have the type of what is mounted somewhere, which no container may read.
 func makeFiles(t *testing.T, root string, n int) {
 	t.Helper()
-	if err := os.MkdirAll(root, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setxattr(root, "security.selinux", []byte("system_u:object_r:mnt_t:s0\x00"), 0); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.MkdirAll(root, 0o777))
+	treetest.Must(t, syscall.Setxattr(root, "security.selinux", []byte("system_u:object_r:mnt_t:s0\x00"), 0))
 	for i := range n {
 		dir := filepath.Join(root, fmt.Sprint(i/1000))
 		if i%1000 == 0 {
-			if err := os.MkdirAll(dir, 0o777); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.MkdirAll(dir, 0o777))
 		}
 		f, err := os.Create(filepath.Join(dir, fmt.Sprint(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		f.Close()
 	}
 }
@@ -69,9 +63,7 @@ func read(t *testing.T, root string, since time.Time) (labels map[string]int, ch
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return labels, changed
 }
 

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestAccess: a process in a container's domain is denied the volume before,
@@ -26,9 +28,7 @@ func TestAccess(t *testing.T) {
 				root, control := grow(t, dir), grow(t, mkdir(t, dir, "control"))
 				// A file that is reached by another way than through the volume.
 				beside := filepath.Join(dir, "beside")
-				if err := os.Link(filepath.Join(root, "top"), beside); err != nil {
-					t.Fatal(err)
-				}
+				treetest.Must(t, os.Link(filepath.Join(root, "top"), beside))
 				paths := []string{".", "top", "a", "a/f7", "a/b/c", "a/b/c/deep", "../beside"}
 				for _, p := range paths {
 					may(t, false, domainA, filepath.Join(root, p))
@@ -51,8 +51,6 @@ func TestAccess(t *testing.T) {
 func mkdir(t *testing.T, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.Mkdir(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Mkdir(path, 0o755))
 	return path
 }

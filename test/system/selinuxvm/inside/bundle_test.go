@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 var containers atomic.Int64
@@ -59,13 +61,9 @@ func (c container) writeBundle(t *testing.T, dir, root string) []string {
 func shipped(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("/payload/fastlabel.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	var file map[string]any
-	if err := json.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, json.Unmarshal(text, &file))
 	file["hook"].(map[string]any)["path"] = command
 	return file
 }
@@ -86,10 +84,6 @@ func (c container) writeHooks(t *testing.T, dir string) string {
 func writeJSON(t *testing.T, path string, value any) {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err == nil {
-		err = os.WriteFile(path, text, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
+	treetest.Must(t, os.WriteFile(path, text, 0o644))
 }

@@ -38,9 +38,7 @@ func in(t *testing.T, domain string, args ...string) ended {
 	cmd := exec.Command(installed, append([]string{"--json"}, args...)...)
 	// Not a pipe: it would have this test's categories, which not all may write.
 	out, err := os.OpenFile("/volumes/tmpfs/out", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	cmd.Stdout, cmd.Stderr = out, out
 	start(t, "system_u:system_r:"+domain+":s0", cmd)
 	var exit *exec.ExitError
@@ -48,9 +46,7 @@ func in(t *testing.T, domain string, args ...string) ended {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(out.Name())
-	if err := errors.Join(err, out.Close()); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, errors.Join(err, out.Close()))
 	e := ended{code: cmd.ProcessState.ExitCode()}
 	for line := range strings.Lines(string(text)) {
 		var m struct{ Text, Way, Op string }
@@ -74,9 +70,7 @@ func others(t *testing.T, dir string) string {
 	treetest.Build(t, mkdir(t, root, "devices"), treetest.Text(t, "default label="+oldLabel+"\ndir .\nchar c 1:3\nblock b 7:1\n"))
 	many := mkdir(t, root, "many")
 	for i := range 600 {
-		if err := os.WriteFile(filepath.Join(many, strconv.Itoa(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(filepath.Join(many, strconv.Itoa(i)), nil, 0o600))
 	}
 	treetest.Label(t, many, oldLabel)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -85,9 +79,7 @@ func others(t *testing.T, dir string) string {
 		}
 		return errors.Join(err, os.Lchown(path, 1000, 1000))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return root
 }
 
@@ -110,9 +102,7 @@ func TestConfined(t *testing.T) {
 		}
 		all(t, root, labelA)
 		// Another user's entry is taken in.
-		if err := os.WriteFile(filepath.Join(root, "admins"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(filepath.Join(root, "admins"), nil, 0o644))
 		if e := in(t, "fastlabel_t", "--label", labelA, root); e.code != 0 || e.said != "" {
 			t.Errorf("%+v", e)
 		}
@@ -136,9 +126,7 @@ func TestConfined(t *testing.T) {
 				t.Errorf("%s may not run it", domain)
 			}
 		}
-		if err := os.RemoveAll("/run/fastlabel"); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.RemoveAll("/run/fastlabel"))
 		label(t, 0, "--label", labelA, others(t, t.TempDir())) // by an administrator
 		if got := labelOf(t, "/run/fastlabel"); !strings.Contains(got, ":fastlabel_run_t:") {
 			t.Errorf("the locks have %s", got)
@@ -203,12 +191,8 @@ func give(t *testing.T, path, label string) {
 func created(t *testing.T, contexts, class string) string {
 	t.Helper()
 	index, err := os.ReadFile("/sys/fs/selinux/class/" + class + "/index")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	answer, err := asked(t, "create", contexts+" "+strings.TrimSpace(string(index)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return answer
 }

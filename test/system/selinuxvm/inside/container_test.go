@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // engine is what starts containers: runc or crun with a bundle, or podman,
@@ -89,24 +91,16 @@ var place = sync.OnceValues(func() (string, error) {
 func (c container) run(t *testing.T) met {
 	t.Helper()
 	root, err := place()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	dir, err := os.MkdirTemp("/volumes/tmpfs", "c-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer os.RemoveAll(dir)
 	witness := mkdir(t, dir, "witness")
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.Chmod(dir, 0o755))
 	args := c.arguments(t, dir, root)
 	// The process writes to its outputs too, so that it must be allowed to.
 	out, err := os.Create(filepath.Join(witness, "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer out.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -119,20 +113,14 @@ func (c container) run(t *testing.T) met {
 		t.Fatalf("%s: %v", cmd, err)
 	}
 	said, err := os.ReadFile(out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	m := met{code: cmd.ProcessState.ExitCode(), said: strings.TrimSpace(string(said))}
 	text, err := os.ReadFile(filepath.Join(witness, "report"))
 	if errors.Is(err, os.ErrNotExist) {
 		return m
 	}
-	if err == nil {
-		err = json.Unmarshal(text, &m.report)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
+	treetest.Must(t, json.Unmarshal(text, &m.report))
 	m.ran = true
 	return m
 }

@@ -31,9 +31,7 @@ func TestCreated(t *testing.T) {
 		}
 		all(t, root, labelA)
 
-		if err := os.WriteFile(filepath.Join(root, "admins"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(filepath.Join(root, "admins"), nil, 0o644))
 		if got, want := labelOf(t, filepath.Join(root, "admins")), "unconfined_u:object_r:container_file_t:s0"; got != want {
 			t.Errorf("an administrator's file has %s, not %s", got, want)
 		}
@@ -52,9 +50,7 @@ func TestWriters(t *testing.T) {
 		treetest.Build(t, mkdir(t, root, "more"), treetest.Text(t, "dir d%d x30\nfile d0/f%d x500"))
 		label(t, 0, "--label", labelA, root)
 		until := filepath.Join(dir, "until")
-		if err := os.WriteFile(until, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.WriteFile(until, nil, 0o644))
 		writers := map[string]*exec.Cmd{domainA: confine("write", root, until, "old"), domainB: confine("write", root, until, "new")}
 		for context, cmd := range writers {
 			start(t, context, cmd)
@@ -62,9 +58,7 @@ func TestWriters(t *testing.T) {
 		time.Sleep(300 * time.Millisecond) // the old one writes before the run and during it
 		label(t, 0, "--label", labelB, root)
 		time.Sleep(time.Second) // the new one writes afterwards too
-		if err := os.Remove(until); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, os.Remove(until))
 		for context, cmd := range writers {
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("the writer in %s: %v", context, err)

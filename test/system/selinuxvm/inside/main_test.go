@@ -93,12 +93,8 @@ func eachOf(t *testing.T, names []string, test func(t *testing.T, dir string)) {
 func fresh(t *testing.T, volume string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/volumes/"+volume, "t-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
+	treetest.Must(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -121,9 +117,6 @@ socket a/socket
 func grow(t *testing.T, dir string) string {
 	t.Helper()
 	root := filepath.Join(dir, "volume")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	treetest.Build(t, root, treetest.Text(t, volume))
 	return root
 }
@@ -172,9 +165,7 @@ func all(t *testing.T, root, label string) {
 func labelOf(t *testing.T, path string) string {
 	t.Helper()
 	label, err := readLabel(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return label
 }
 
@@ -202,9 +193,7 @@ func start(t *testing.T, context string, cmd *exec.Cmd) {
 		t.Fatalf("%s: %v", context, err)
 	}
 	err := cmd.Start()
-	if err := os.WriteFile("/proc/thread-self/attr/exec", nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile("/proc/thread-self/attr/exec", nil, 0))
 	if err != nil {
 		t.Fatalf("%s: %v", context, err)
 	}

@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // allowed matches the rules of deploy/selinux/fastlabel.cil that give the engine's domains
@@ -54,49 +55,35 @@ const local = `
 // installed is the command where an operator has it.
 const installed = "/usr/local/bin/fastlabel"
 
-// setUpOnce installs the command and deploy/selinux, as its first lines say, with
-// the domains of the tests.
+// installation installs the command $1 and deploy/selinux, as its first lines say, with
+// more from the standard input.
+const installation = `set -e
+mkdir -p ${0%/*}
+cp $1 $0
+cd $(mktemp -d /root/modules-XXXXXX)
+cp /payload/fastlabel.cil .
+cat >local.cil
+semodule -i fastlabel.cil -i local.cil
+restorecon -iRF $0 /run/fastlabel
+`
+
+// setUpOnce does so with the domains of the tests.
 var setUpOnce = sync.OnceValue(func() error {
 	text, err := os.ReadFile("/payload/fastlabel.cil")
 	if err != nil {
 		return err
 	}
 	rules := strings.Join(allowed.FindAllString(string(text), -1), "\n") + "\n"
-	more := local + newDomain("narrow_t") + newDomain("bare_t") + newDomain("same_user_t") +
-		strings.ReplaceAll(rules, "fastlabel_domain", "same_user_t") + entered("fastlabel_t") + entered("container_engine_t")
-	dir, err := os.MkdirTemp("/root", "modules-")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(installed), 0o755); err != nil {
-		return err
-	}
-	command, err := os.ReadFile(command)
-	if err != nil {
-		return err
-	}
-	for name, data := range map[string][]byte{
-		filepath.Join(dir, "fastlabel.cil"): text, filepath.Join(dir, "local.cil"): []byte(more), installed: command,
-	} {
-		if err := os.WriteFile(name, data, 0o755); err != nil {
-			return err
-		}
-	}
-	for _, cmd := range []*exec.Cmd{
-		exec.Command("semodule", "-i", "fastlabel.cil", "-i", "local.cil"),
-		exec.Command("restorecon", "-iRF", installed, "/run/fastlabel"),
-	} {
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", cmd, err, out)
-		}
+	cmd := exec.Command("sh", "-c", installation, installed, command)
+	cmd.Stdin = strings.NewReader(local + newDomain("narrow_t") + newDomain("bare_t") + newDomain("same_user_t") +
+		strings.ReplaceAll(rules, "fastlabel_domain", "same_user_t") + entered("fastlabel_t") + entered("container_engine_t"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
 	return nil
 })
 
 func setUp(t *testing.T) {
 	t.Helper()
-	if err := setUpOnce(); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, setUpOnce())
 }

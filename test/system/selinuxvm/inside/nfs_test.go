@@ -59,13 +59,9 @@ func nodes(t *testing.T, dir string) (a, b node) {
 	// A server that has delegated something to its client first waits until it is given
 	// back: half a minute was seen, and what that client had kept was given up with it.
 	const leases = "/proc/sys/fs/leases-enable"
-	if err := os.WriteFile(leases, []byte("0"), 0); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(leases, []byte("0"), 0))
 	t.Cleanup(func() { _ = os.WriteFile(leases, []byte("1"), 0) })
-	if err := os.MkdirAll("/var/lib/nfs/v4recovery", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.MkdirAll("/var/lib/nfs/v4recovery", 0o755))
 	return newNode(t, "a", dir), newNode(t, "b", dir)
 }
 
@@ -75,23 +71,13 @@ func newNode(t *testing.T, name, dir string) node {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
+	treetest.Must(t, cmd.Start())
 	t.Cleanup(func() {
-		if _, err := in.Write([]byte("\n")); err != nil {
-			t.Error(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("node %s: %v", name, err)
-		}
+		_, err := in.Write([]byte("\n"))
+		treetest.Check(t, err, cmd.Wait())
 	})
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("node %s: %q, %v", name, line, err)
@@ -153,7 +139,10 @@ func TestNFS(t *testing.T) {
 					done[i], left[i] = code == 0, code != 0 && strings.Contains(said, "does not return")
 				}
 			}
-			atOnce(one(0, a, labelA), one(1, b, labelB))
+			var both sync.WaitGroup
+			both.Go(one(0, a, labelA))
+			both.Go(one(1, b, labelB))
+			both.Wait()
 			has := labelOf(t, root)
 			switch {
 			case has != labelA && has != labelB:
@@ -173,12 +162,4 @@ func TestNFS(t *testing.T) {
 		a.must(t, 0, "--label", labelA)
 		all(t, root, labelA)
 	})
-}
-
-func atOnce(what ...func()) {
-	var wg sync.WaitGroup
-	for _, f := range what {
-		wg.Go(f)
-	}
-	wg.Wait()
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // granted asks the loaded policy for a permission.
@@ -26,9 +28,7 @@ func granted(t *testing.T, process, on, class, permission string) bool {
 		return n
 	}
 	answer, err := asked(t, "access", fmt.Sprintf("%s %s %d", process, on, number("index")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	first, _, _ := strings.Cut(answer, " ")
 	allowed, err := strconv.ParseUint(first, 16, 32)
 	if err != nil {
@@ -42,17 +42,13 @@ func granted(t *testing.T, process, on, class, permission string) bool {
 func asked(t *testing.T, name, question string) (string, error) {
 	t.Helper()
 	f, err := os.OpenFile("/sys/fs/selinux/"+name, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer f.Close()
 	if _, err := unix.Write(int(f.Fd()), []byte(question)); err != nil {
 		return "", err
 	}
 	buf := make([]byte, 4096)
 	n, err := unix.Read(int(f.Fd()), buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	return strings.TrimRight(string(buf[:n]), "\x00"), nil
 }

@@ -56,9 +56,7 @@ func system(t *testing.T, tops ...string) []string {
 			all = append(all, path)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 	}
 	return all
 }
@@ -96,18 +94,10 @@ func restorecon(t *testing.T, args ...string) string {
 	const program = "/volumes/tmpfs/restorecon"
 	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
 		text, err := os.ReadFile("/usr/sbin/setfiles")
-		if err == nil {
-			err = os.WriteFile(program, text, 0o755)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
+		treetest.Must(t, os.WriteFile(program, text, 0o755))
 	}
-	out, err := exec.Command(program, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("restorecon %s: %v\n%s", args, err, out)
-	}
-	return string(out)
+	return treetest.Output(t, exec.Command(program, args...))
 }
 
 var (
@@ -155,9 +145,7 @@ func kinds(t *testing.T) {
 	t.Helper()
 	for i, mode := range []uint32{unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK, unix.S_IFIFO, unix.S_IFSOCK, unix.S_IFCHR, unix.S_IFBLK} {
 		for _, dir := range []string{"/etc", "/dev", "/run", "/srv", "/home/someone", "/usr/local/bin", "/var/log", "/var/spool"} {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.MkdirAll(dir, 0o755))
 			for _, name := range []string{"log", "sda9", "shadow", "initctl", "web"} {
 				path := fmt.Sprintf("%s/%s", dir, name)
 				if i > 0 {
@@ -193,33 +181,17 @@ func kernels(t *testing.T) {
 		{"mqueue", "/dev/mqueue"},
 		{"hugetlbfs", "/dev/hugepages"},
 	} {
-		if err := os.MkdirAll(m[1], 0o755); err != nil {
-			t.Fatal(err)
-		}
-		mounted(t, m[0], m[1])
+		treetest.Must(t, os.MkdirAll(m[1], 0o755))
+		mount(t, m[0], m[1], m[0], 0, "")
 	}
-}
-
-func mounted(t *testing.T, kind, at string) {
-	t.Helper()
-	if err := unix.Mount(kind, at, kind, 0, ""); err != nil {
-		t.Fatalf("%s on %s: %v", kind, at, err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
-			t.Error(at, err)
-		}
-	})
 }
 
 // TestRestoreconChroot: the kernel's devices have one label, wherever they are mounted, and
 // get none by the path of a chroot, which restorecon would give them.
 func TestRestoreconChroot(t *testing.T) {
 	const at = "/srv/chroot/dev"
-	if err := os.MkdirAll(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	mounted(t, "devtmpfs", at)
+	treetest.Must(t, os.MkdirAll(at, 0o755))
+	mount(t, "devtmpfs", at, "devtmpfs", 0, "")
 	before := labelOf(t, "/dev/null")
 	if would := wouldChange(t, "-R", "/srv"); would[at+"/null"] == "" {
 		t.Errorf("restorecon would leave the devices alone: %v", would)
@@ -235,9 +207,7 @@ func TestRestoreconChroot(t *testing.T) {
 func TestRestoreconAlias(t *testing.T) {
 	root := grow(t, fresh(t, "ext4"))
 	contexts := filepath.Join(t.TempDir(), "file_contexts")
-	if err := os.WriteFile(contexts, []byte(root+"(/.*)? system_u:object_r:svirt_lxc_file_t:s0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(contexts, []byte(root+"(/.*)? system_u:object_r:svirt_lxc_file_t:s0\n"), 0o600))
 	for _, flags := range [][]string{{"-R"}, {"-R", "-F"}} {
 		args := append(append([]string{"restorecon", "--contexts", contexts}, flags...), root)
 		told(t, label(t, 0, args...), " 0 failed, ")
@@ -252,16 +222,12 @@ func TestRestoreconAlias(t *testing.T) {
 func TestRestoreconImage(t *testing.T) {
 	root := grow(t, fresh(t, "ext4"))
 	contexts := filepath.Join(t.TempDir(), "file_contexts")
-	if err := os.WriteFile(contexts, []byte("/.* system_u:object_r:of_an_image_t:s0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(contexts, []byte("/.* system_u:object_r:of_an_image_t:s0\n"), 0o600))
 	flags := []string{"-R", "-F", "--root", root, "--contexts", contexts, root}
 	told(t, label(t, 1, append([]string{"restorecon"}, flags...)...), "invalid argument")
 	boolean := func(value string) {
 		for _, w := range [][2]string{{"booleans/makes_images", value}, {"commit_pending_bools", "1"}} {
-			if err := os.WriteFile("/sys/fs/selinux/"+w[0], []byte(w[1]), 0); err != nil {
-				t.Fatal(err)
-			}
+			treetest.Must(t, os.WriteFile("/sys/fs/selinux/"+w[0], []byte(w[1]), 0))
 		}
 	}
 	boolean("1")

@@ -70,13 +70,9 @@ func TestInterrupted(t *testing.T) {
 func interrupt(t *testing.T, root string) bool {
 	t.Helper()
 	cmd := exec.Command(command, "--label", labelB, root)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, cmd.Start())
 	treetest.Wait(t, "the seal", func() bool { return labelOf(t, root) != labelA })
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed, as it should be
 	return labelOf(t, root) != labelB
 }
@@ -90,18 +86,11 @@ func TestFailed(t *testing.T) {
 		root := grow(t, dir)
 		label(t, 0, "--label", labelA, root)
 		f, err := os.Open(filepath.Join(root, "a/f3"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		defer f.Close()
-		err = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, immutable)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, immutable))
 		out := label(t, 1, "--label", labelB, root)
-		if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0); err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0))
 		if !strings.Contains(out, "a/f3") {
 			t.Errorf("the failure is not named:\n%s", out)
 		}
