@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/test/system/selinuxvm"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 func say(s string) { fmt.Fprintln(os.Stderr, "cluster:", s) }
@@ -19,11 +20,7 @@ func say(s string) { fmt.Fprintln(os.Stderr, "cluster:", s) }
 // TestCluster runs the stories of package inside in the machine with the newest
 // kernel. STORY chooses among them.
 func TestCluster(t *testing.T) {
-	ctx := t.Context()
-	programs, err := Build(ctx, say)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs := build(t)
 	dir := t.TempDir()
 	runtime := "containerd"
 	files := map[string]string{"bin/kubelet": programs["kubelet"]}
@@ -40,55 +37,41 @@ func TestCluster(t *testing.T) {
 			files["bin/"+name] = programs[name]
 		}
 		say("building " + patchedName)
-		if files["bin/"+patchedName], err = BuildPatched(ctx, dir); err != nil {
-			t.Fatal(err)
-		}
+		files["bin/"+patchedName] = buildPatched(t, dir)
 	}
 	files["bin/node"], files["bin/"+runtime+".sh"] = "guest/node", "guest/"+runtime+".sh"
 	files["bin/fastlabel"], files["inside.test"] = filepath.Join(dir, "fastlabel"), filepath.Join(dir, "inside.test")
-	if _, err := goRun(ctx, house, "build", "-trimpath", "-ldflags=-s -w", "-o", files["bin/fastlabel"], "./cmd/fastlabel"); err != nil {
-		t.Fatal(err)
-	}
+	goRun(t, house, "build", "-trimpath", "-ldflags=-s -w", "-o", files["bin/fastlabel"], "./cmd/fastlabel")
 	for _, name := range []string{"image", "image-nri"} {
 		files[name] = filepath.Join(dir, name)
 	}
 	say("making the images")
-	make := exec.CommandContext(ctx, "make", "-C", house, "image", "image-nri", "VERSION=1", "IMAGE="+files["image"], "NRI_IMAGE="+files["image-nri"])
-	if out, err := make.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if _, err := goRun(ctx, "", "test", "-c", "-o", files["inside.test"], "./inside"); err != nil {
-		t.Fatal(err)
-	}
-	image, err := selinuxvm.Prepare(ctx, say)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Output(t, exec.Command("make", "-C", house, "image", "image-nri", "VERSION=1", "IMAGE="+files["image"], "NRI_IMAGE="+files["image-nri"]))
+	goRun(t, "", "test", "-c", "-o", files["inside.test"], "./inside")
+	image, err := selinuxvm.Prepare(say)
+	treetest.Must(t, err)
 
 	say("starting the control plane")
 	c := startControl(t, programs, "kube-controller-manager", "kube-scheduler")
 	files["cert"], files["key"] = c.cert, c.key
 	const manifests = house + "/deploy/kubernetes/"
-	if _, err := c.kubectl("apply", "-k", manifests+runtime, "-l", "app.kubernetes.io/component=setup"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.kubectl("apply", "-n", "fastlabel-nri", "-f", manifests+"nri/setup.yaml"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.kubectl("annotate", "namespace", "fastlabel", "openshift.io/sa.scc.mcs=s0:c51,c52"); err != nil {
-		t.Fatal(err)
+	for _, args := range [][]string{
+		{"apply", "-k", manifests + runtime, "-l", "app.kubernetes.io/component=setup"},
+		{"apply", "-n", "fastlabel-nri", "-f", manifests + "nri/setup.yaml"},
+		{"annotate", "namespace", "fastlabel", "openshift.io/sa.scc.mcs=s0:c51,c52"},
+	} {
+		_, err := c.kubectl(args...)
+		treetest.Must(t, err)
 	}
 	for file, dir := range map[string]string{"deployed.yaml": runtime, "deployed-nri.yaml": "nri"} {
 		text, err := c.kubectl("kustomize", manifests+dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		treetest.Must(t, err)
 		files[file] = c.write(t, file, string(text))
 	}
 
 	kernel := image.Kernels[len(image.Kernels)-1]
 	say("booting Linux " + kernel.Release)
-	r, err := image.Run(ctx, kernel, selinuxvm.Command{
+	r := image.Run(t, kernel, selinuxvm.Command{
 		// A container's process may not write to a pipe of a higher level than its own.
 		Args: []string{
 			"runcon", "unconfined_u:unconfined_r:unconfined_t:s0", "bash", "-c",
@@ -104,9 +87,6 @@ func TestCluster(t *testing.T) {
 		Network: true,
 	})
 	text := r.Stdout + "\nrefused by the policy:\n" + r.Refusals()
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, text, r.Stderr)
-	}
 	if t.Log(text); r.Exit != 0 || !strings.Contains(r.Stdout, "--- PASS: TestStory") {
 		t.Errorf("exit code %d\n%s", r.Exit, r.Stderr)
 	}
@@ -115,16 +95,11 @@ func TestCluster(t *testing.T) {
 
 // TestAccepted: a kube-apiserver takes all of deploy/kubernetes.
 func TestAccepted(t *testing.T) {
-	programs, err := Build(t.Context(), say)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs := build(t)
 	c := startControl(t, programs)
 	cmd := exec.Command("../../manifests.sh")
 	cmd.Env = append(os.Environ(), "KUBECTL="+programs["kubectl"], "KUBECONFIG="+filepath.Join(c.dir, "kubeconfig"), "KUBECACHEDIR="+c.dir)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/test/system/selinuxvm"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // control is the cluster's control plane. It runs on the host, on loopback: nothing of
@@ -66,9 +67,7 @@ current-context: x
 func (c *control) start(t *testing.T, name string, args ...string) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(c.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	cmd := exec.Command(c.programs[name], args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = out, out, c.dir
 	ended := make(chan struct{})
@@ -111,9 +110,7 @@ func (c *control) await(t *testing.T, limit time.Duration) {
 func (c *control) write(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(c.dir, name)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -122,18 +119,12 @@ func (c *control) write(t *testing.T, name, text string) string {
 func (c *control) makeKeys(t *testing.T) (cert, key string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().AddDate(1, 0, 0), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	signed, err := x509.CreateCertificate(rand.Reader, form, form, k.Public(), k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	text, err := x509.MarshalECPrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	block := func(kind string, data []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}))
 	}
@@ -144,9 +135,7 @@ func (c *control) makeKeys(t *testing.T) (cert, key string) {
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }

@@ -111,8 +111,7 @@ func (b *boot) wait(ctx context.Context, word string, limit time.Duration) (time
 
 // status is what the machine told behind word, or "".
 func (b *boot) status(word string) string {
-	text, _ := os.ReadFile(b.file("status")) // not there yet: nothing told
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(b.read("status")) {
 		if rest, is := strings.CutPrefix(line, word); is && strings.HasSuffix(rest, "\n") {
 			return strings.TrimSuffix(rest, "\n")
 		}
@@ -126,10 +125,8 @@ func (b *boot) stop() {
 	<-b.ended
 }
 
-func (b *boot) console() string {
-	text, err := os.ReadFile(b.file("console"))
-	if err != nil {
-		return err.Error()
-	}
-	return tail(string(text), 40)
+// read is what has come through a port or by the console.
+func (b *boot) read(name string) string {
+	text, _ := os.ReadFile(b.file(name)) // not there yet: nothing has
+	return string(text)
 }

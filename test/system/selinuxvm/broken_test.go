@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/test/mutants"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestBroken shows that the tests in the machine can fail. Each mutant that names a
@@ -32,9 +33,10 @@ func TestBroken(t *testing.T) {
 	}
 	var tests []string
 	for _, b := range all {
-		more := overlay(t, b)
-		files[b.Name+"/inside.test"] = build(t, ".", "./inside", true, more...)
-		files[b.Name+"/fastlabel"] = build(t, house, "./cmd/fastlabel", false, more...)
+		overlay, err := b.Overlay(house, t.TempDir())
+		treetest.Must(t, err)
+		files[b.Name+"/inside.test"] = build(t, ".", "./inside", true, "-overlay", overlay)
+		files[b.Name+"/fastlabel"] = build(t, house, "./cmd/fastlabel", false, "-overlay", overlay)
 		try(b.Name, b.Inside)
 		if !slices.Contains(tests, b.Inside) {
 			tests = append(tests, b.Inside)
@@ -46,10 +48,7 @@ func TestBroken(t *testing.T) {
 	for _, k := range m.Kernels {
 		t.Run(k.Release, func(t *testing.T) {
 			t.Parallel()
-			r, err := m.Run(t.Context(), k, Command{Args: []string{"sh", "-c", script.String()}, Files: files, Timeout: 30 * time.Minute})
-			if err != nil {
-				t.Fatalf("%v\nstdout's end:\n%s", err, tail(r.Stdout, 40))
-			}
+			r := m.Run(t, k, Command{Args: []string{"sh", "-c", script.String()}, Files: files, Timeout: 30 * time.Minute})
 			said := map[string]string{}
 			for part := range strings.SplitSeq(r.Stdout, "=== TRY ") {
 				name, out, _ := strings.Cut(part, "\n")
@@ -68,14 +67,4 @@ func TestBroken(t *testing.T) {
 			}
 		})
 	}
-}
-
-// overlay is the argument of go build that breaks what it builds.
-func overlay(t *testing.T, m mutants.Mutant) []string {
-	t.Helper()
-	file, err := m.Overlay(house, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []string{"-overlay", file}
 }

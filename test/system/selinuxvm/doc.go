@@ -19,18 +19,15 @@
 //
 // In the order in which they are used:
 //
-//	image      the cache: one directory for each recipe, made once
-//	packages   Debian's packages, verified by apt, in a state of their own
-//	root       the machine's root: debootstrap, the policy, the labels
-//	kernel     a kernel and its initramfs
+//	image      the cache: one directory for each content of guest/, made once
 //	machine    what a machine is booted for, its disks, what came out of it
 //	boot       QEMU, from its start to its end
-//	guest/     what runs in the machine: init, start, what makes an initramfs, and an
-//	           addition to the policy
+//	guest/     image.sh, which makes the image of Debian's packages; what runs in the machine:
+//	           init, start; what makes an initramfs, and an addition to the policy
 //
 // The image is kept in fastlabel/selinuxvm below the user's cache directory,
 // or in selinuxvm below FASTLABEL_CACHE. It may be deleted at any time. It is
-// made again when the recipe changes, not when Debian does.
+// made again when guest/ changes, not when Debian does.
 //
 // A host with SELinux on may refuse labels that its own policy does not know,
 // and then no image can be made there.

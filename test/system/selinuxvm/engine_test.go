@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // house is the root of the repository.
@@ -22,13 +24,9 @@ func packages(t *testing.T) []string {
 	list := exec.Command("go", "list", "-f", `{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}`, "./relabel/...", "./internal/...")
 	list.Dir = house
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	root, err := filepath.Abs(house)
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	var all []string
 	for dir := range strings.FieldsSeq(string(out)) {
 		all = append(all, strings.TrimPrefix(dir, root+"/"))
@@ -54,9 +52,8 @@ func TestEngine(t *testing.T) {
 	for _, pkg := range packages(t) {
 		binary := build(t, house, "./"+pkg, true)
 		files["tests/"+pkg+".test"] = binary
-		if list, err := exec.Command(binary, "-test.list", only).Output(); err != nil {
-			t.Fatal(err)
-		} else if len(list) > 0 {
+		list, err := exec.Command(binary, "-test.list", only).Output()
+		if treetest.Must(t, err); len(list) > 0 {
 			chosen = append(chosen, pkg)
 		}
 	}
@@ -87,20 +84,12 @@ func TestEngine(t *testing.T) {
 // houseFiles are the repository's, which some tests read: trees, goldens, docs.
 func houseFiles(t *testing.T) map[string]string {
 	t.Helper()
-	out, err := exec.Command("git", "-C", house, "ls-files", "-z").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := map[string]string{}
-	for f := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		if from := filepath.Join(house, f); isFile(from) {
+	for f := range strings.SplitSeq(treetest.Output(t, exec.Command("git", "-C", house, "ls-files", "-z")), "\x00") {
+		from := filepath.Join(house, f)
+		if info, err := os.Lstat(from); err == nil && info.Mode().IsRegular() {
 			files["house/"+f] = from
 		}
 	}
 	return files
-}
-
-func isFile(name string) bool {
-	info, err := os.Lstat(name)
-	return err == nil && info.Mode().IsRegular()
 }

@@ -3,11 +3,8 @@
 package selinuxvm
 
 import (
-	"context"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,15 +13,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
-	"syscall"
 )
 
-// recipe is counted up when the code that makes an image changes what it makes.
-const recipe = "3"
-
-//go:embed guest
-var guest embed.FS
+// guest is where the files are that an image is made of and by.
+const guest = "../selinuxvm/guest"
 
 // Image is a machine that can be booted with any of its kernels.
 type Image struct {
@@ -40,15 +32,9 @@ type Kernel struct {
 	Setxattrat bool   // it has the call
 }
 
-// suites are where the kernels are from.
-var suites = []Kernel{
-	{Suite: "bookworm", Setxattrat: false},
-	{Suite: "trixie-backports", Setxattrat: true},
-}
-
 // Prepare finds the image in the cache or makes it, in one to three minutes.
 // A caller waits while another makes it. say is told what takes long.
-func Prepare(ctx context.Context, say func(string)) (*Image, error) {
+func Prepare(say func(string)) (*Image, error) {
 	if err := able(); err != nil {
 		return nil, err
 	}
@@ -56,23 +42,42 @@ func Prepare(ctx context.Context, say func(string)) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := hashRecipe()
-	if err != nil {
+	image := &Image{Kernels: []Kernel{{Suite: "bookworm"}, {Suite: "trixie-backports", Setxattrat: true}}}
+	if image.dir, err = dirIn(cache); err != nil {
 		return nil, err
 	}
-	unlock, err := lock(filepath.Join(cache, "lock"))
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	dir := filepath.Join(cache, key)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		say("making an image of the machine in " + dir)
-		if err := makeImage(ctx, cache, dir); err != nil {
+	if _, err := os.Stat(image.dir); errors.Is(err, fs.ErrNotExist) {
+		say("making an image of the machine in " + image.dir)
+		args := []string{"-o", filepath.Join(cache, "lock"), "bash", guest + "/image.sh", image.dir}
+		for _, k := range image.Kernels {
+			args = append(args, k.Suite)
+		}
+		if err := run(exec.Command("flock", args...)); err != nil {
 			return nil, fmt.Errorf("make the machine's image: %w", err)
 		}
 	}
-	return openImage(dir)
+	for i := range image.Kernels {
+		k := &image.Kernels[i]
+		release, err := os.ReadFile(filepath.Join(image.dir, k.Suite, "release"))
+		if err != nil {
+			return nil, err
+		}
+		k.Release = strings.TrimSpace(string(release))
+	}
+	return image, nil
+}
+
+// dirIn names the image's directory in the cache by what the image is made from.
+func dirIn(cache string) (string, error) {
+	files, err := filepath.Glob(guest + "/*")
+	sum := sha256.New()
+	for _, f := range files {
+		text, e := os.ReadFile(f)
+		err = errors.Join(err, e)
+		fmt.Fprintln(sum, f, len(text))
+		sum.Write(text)
+	}
+	return filepath.Join(cache, hex.EncodeToString(sum.Sum(nil))[:16]), err
 }
 
 // programs are what an image is made with and booted by.
@@ -116,125 +121,12 @@ func CacheDir(name string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// hashRecipe names the image by what it is made from.
-func hashRecipe() (string, error) {
-	sum := sha256.New()
-	fmt.Fprintln(sum, recipe, suites, rootSuite, rootPackages, unpacking, modules)
-	err := fs.WalkDir(guest, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := guest.ReadFile(path)
-		fmt.Fprintln(sum, path, len(text))
-		sum.Write(text)
-		return err
-	})
-	return hex.EncodeToString(sum.Sum(nil))[:16], err
-}
-
-// lock takes a file's lock, which goes with the process if not before.
-func lock(name string) (unlock func(), err error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
+// run runs a program; the error has the end of what it said.
+func run(cmd *exec.Cmd) error {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, tail(string(out), 30))
 	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if err == nil {
-			return func() { _ = f.Close() }, nil
-		}
-		if err != syscall.EINTR {
-			return nil, errors.Join(&fs.PathError{Op: "flock", Path: name, Err: err}, f.Close())
-		}
-	}
-}
-
-// makeImage makes dir, whole or not at all. Its caller holds the cache's lock,
-// so what stands there unfinished is nobody's.
-func makeImage(ctx context.Context, cache, dir string) (err error) {
-	stale, err := filepath.Glob(filepath.Join(cache, "new-*"))
-	if err != nil {
-		return err
-	}
-	for _, old := range stale {
-		if err := os.RemoveAll(old); err != nil {
-			return err
-		}
-	}
-	work, err := os.MkdirTemp(cache, "new-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	finished := filepath.Join(work, "image")
-	if err := os.Mkdir(finished, 0o755); err != nil {
-		return err
-	}
-	mirror, err := findMirror(ctx)
-	if err != nil {
-		return err
-	}
-
-	// Packages of kernels are fetched and unpacked while debootstrap works.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wait sync.WaitGroup
-	trees := make([]string, len(suites))
-	for i, k := range suites {
-		trees[i] = filepath.Join(work, k.Suite)
-		wait.Go(func() {
-			if err := unpackKernel(ctx, mirror, k.Suite, trees[i]); err != nil {
-				cancel(fmt.Errorf("the kernel of %s: %w", k.Suite, err))
-			}
-		})
-	}
-	root := filepath.Join(work, "root")
-	image := Image{Kernels: append([]Kernel(nil), suites...)}
-	if err := makeRoot(ctx, mirror, root, filepath.Join(finished, "root.img")); err != nil {
-		cancel(fmt.Errorf("the root: %w", err))
-	}
-	wait.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	for i := range image.Kernels {
-		k := &image.Kernels[i]
-		if k.Release, err = makeKernel(ctx, trees[i], root, filepath.Join(finished, k.Suite)); err != nil {
-			return fmt.Errorf("the kernel of %s: %w", k.Suite, err)
-		}
-	}
-	text, err := json.MarshalIndent(image, "", "\t")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(finished, "image.json"), text, 0o644); err != nil {
-		return err
-	}
-	syscall.Sync() // the name must not outlive what it stands for
-	return os.Rename(finished, dir)
-}
-
-func openImage(dir string) (*Image, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "image.json"))
-	if err != nil {
-		return nil, err
-	}
-	image := &Image{dir: dir}
-	if err := json.Unmarshal(text, image); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	return image, nil
-}
-
-// run runs a program and gives its stdout; the error has the end of its stderr.
-func run(cmd *exec.Cmd) (string, error) {
-	var stdout, stderr strings.Builder
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, tail(stdout.String()+stderr.String(), 30))
-	}
-	return stdout.String(), nil
+	return nil
 }
 
 // tail is the last lines of a text.

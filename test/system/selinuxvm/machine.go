@@ -4,23 +4,21 @@ package selinuxvm
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 const (
-	// bootTimeout is the time that a machine has until its command begins. Seen were 8 seconds on two idle processors, and 32 on busy
-	// ones.
+	// bootTimeout is the time that a machine has until its command begins. Seen were 8 seconds
+	// on two idle processors, and 32 on busy ones.
 	bootTimeout = 3 * time.Minute
 	// memory, in MiB, has room for a tmpfs with the volumes of tests on it, and
 	// for as many files on one as the tests make: half of the pages.
@@ -63,112 +61,67 @@ func (r Result) Refusals() string {
 // Run boots a kernel of the image, runs the command as root in unconfined_t,
 // and ends the machine. /volumes has fresh volumes of ext4 and XFS and a tmpfs
 // that containers may use; /payload is read-only. Nothing that happens in the
-// machine changes the image. A machine that hangs or dies is an error that has
-// the end of its console.
-func (m *Image) Run(ctx context.Context, k Kernel, c Command) (r Result, err error) {
-	work, err := os.MkdirTemp("", "fastlabel-selinuxvm-")
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	b := boot{dir: work}
-	if err := b.makeDisks(ctx, c); err != nil {
-		return r, err
-	}
-	if err := b.start(m, k, c); err != nil {
-		return r, err
-	}
+// machine changes the image. A machine that hangs or dies fails the test, which then
+// shows the end of its console.
+func (m *Image) Run(t testing.TB, k Kernel, c Command) (r Result) {
+	t.Helper()
+	b := boot{dir: t.TempDir()}
+	b.makeDisks(t, c)
+	treetest.Must(t, b.start(m, k, c))
+	defer b.stop()
 	begin := time.Now()
-	if r.Boot, err = b.wait(ctx, "begun ", bootTimeout); err == nil {
-		_, err = b.wait(ctx, "exit ", c.Timeout)
+	var err error
+	if r.Boot, err = b.wait(t.Context(), "begun ", bootTimeout); err == nil {
+		_, err = b.wait(t.Context(), "exit ", c.Timeout)
 	}
 	r.Took = time.Since(begin) - r.Boot
 	b.stop()
-	for name, to := range map[string]*string{"stdout": &r.Stdout, "stderr": &r.Stderr, "log": &r.Log} {
-		text, err := os.ReadFile(b.file(name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return r, err
-		}
-		*to = string(text)
-	}
+	r.Stdout, r.Stderr, r.Log = b.read("stdout"), b.read("stderr"), b.read("log")
 	if err != nil {
-		return r, fmt.Errorf("%w; the console's end:\n%s", err, b.console())
+		t.Fatalf("%v; the console's end:\n%s\nstdout's end:\n%s\nstderr's end:\n%s",
+			err, tail(b.read("console"), 40), tail(r.Stdout, 400), tail(r.Stderr, 100))
 	}
 	r.Exit, err = strconv.Atoi(b.status("exit "))
-	return r, err
+	treetest.Must(t, err)
+	return r
 }
 
 // makeDisks makes the payload and the volumes.
-func (b *boot) makeDisks(ctx context.Context, c Command) error {
+func (b *boot) makeDisks(t testing.TB, c Command) {
+	t.Helper()
 	payload := b.file("payload")
+	treetest.Must(t, os.Mkdir(payload, 0o755))
 	size := int64(16 << 20)
-	for _, to := range slices.Sorted(maps.Keys(c.Files)) {
-		n, err := copyFile(filepath.Join(payload, to), c.Files[to])
-		if err != nil {
-			return err
-		}
+	for to, from := range c.Files {
+		to = filepath.Join(payload, to)
+		info, err := os.Stat(from)
+		treetest.Must(t, err, os.MkdirAll(filepath.Dir(to), 0o755))
+		text, err := os.ReadFile(from)
+		treetest.Must(t, err)
+		treetest.Must(t, os.WriteFile(to, text, info.Mode().Perm()))
+		n := int64(len(text))
 		size += n + n/8 + 8192
 	}
-	if err := os.MkdirAll(payload, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(payload, "command"), []byte(script(c)), 0o644); err != nil {
-		return err
-	}
+	treetest.Must(t, os.WriteFile(filepath.Join(payload, "command"), []byte(script(c)), 0o644))
 	volume := cmp.Or(c.Volume, volumeSize) << 20
 	for name, size := range map[string]int64{"payload.img": size, "ext4.img": volume, "xfs.img": volume} {
-		f, err := os.Create(b.file(name))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
-			return err
-		}
+		treetest.Must(t, os.WriteFile(b.file(name), nil, 0o600), os.Truncate(b.file(name), size))
 	}
 	for _, mkfs := range [][]string{
 		{"mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-d", payload, b.file("payload.img")},
 		{"mkfs.ext4", "-q", "-F", b.file("ext4.img")},
 		{"mkfs.xfs", "-q", "-f", b.file("xfs.img")},
 	} {
-		if _, err := run(exec.CommandContext(ctx, mkfs[0], mkfs[1:]...)); err != nil {
-			return err
-		}
+		treetest.Output(t, exec.Command(mkfs[0], mkfs[1:]...))
 	}
-	return os.RemoveAll(payload)
+	treetest.Must(t, os.RemoveAll(payload))
 }
 
 // script is the command as a shell reads it.
 func script(c Command) string {
-	dir := c.Dir
-	if dir == "" {
-		dir = "/payload"
+	words := slices.Concat([]string{"env", "-C", cmp.Or(c.Dir, "/payload")}, c.Env, c.Args)
+	for i, w := range words {
+		words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "cd %s || exit 125\n", quote(dir))
-	for _, e := range c.Env {
-		name, value, _ := strings.Cut(e, "=")
-		fmt.Fprintf(&out, "export %s=%s\n", name, quote(value))
-	}
-	out.WriteString("exec")
-	for _, a := range c.Args {
-		out.WriteString(" " + quote(a))
-	}
-	return out.String() + "\n"
-}
-
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-func copyFile(to, from string) (int64, error) {
-	info, err := os.Stat(from)
-	if err != nil {
-		return 0, err
-	}
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return 0, err
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return 0, err
-	}
-	return int64(len(data)), os.WriteFile(to, data, info.Mode().Perm())
+	return "exec " + strings.Join(words, " ") + "\n"
 }

@@ -3,7 +3,6 @@
 package selinuxvm
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +15,7 @@ import (
 
 // prepared is the image, found or made at the first need.
 var prepared = sync.OnceValues(func() (*Image, error) {
-	return Prepare(context.Background(), func(s string) { fmt.Fprintln(os.Stderr, "selinuxvm:", s) })
+	return Prepare(func(s string) { fmt.Fprintln(os.Stderr, "selinuxvm:", s) })
 })
 
 // image skips the test where there can be none, loudly; in CI and where
@@ -47,8 +46,6 @@ func build(t *testing.T, dir, pkg string, tests bool, more ...string) string {
 	args = append(args, "-trimpath", "-o", file)
 	cmd := exec.Command("go", append(append(args, more...), pkg)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, out)
-	}
+	treetest.Output(t, cmd)
 	return file
 }

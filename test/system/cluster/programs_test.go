@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,8 +14,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"testing"
 
 	"github.com/fastlabel/fastlabel/test/system/selinuxvm"
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // module is one that programs are built from, by its version on the module proxy.
@@ -74,13 +75,11 @@ var programs = []program{
 // time.
 const cacheName = "cluster"
 
-// Build gives the file of each program, built now unless the cache has it. say is told
-// what takes long.
-func Build(ctx context.Context, say func(string)) (map[string]string, error) {
+// build gives the file of each program, built now unless the cache has it.
+func build(t *testing.T) map[string]string {
+	t.Helper()
 	cache, err := selinuxvm.CacheDir(cacheName)
-	if err != nil {
-		return nil, err
-	}
+	treetest.Must(t, err)
 	files := map[string]string{}
 	for _, p := range programs {
 		dir := filepath.Join(cache, p.module.key())
@@ -90,18 +89,10 @@ func Build(ctx context.Context, say func(string)) (map[string]string, error) {
 			continue
 		}
 		say("building " + file)
-		tree, err := p.module.tree(ctx, dir)
-		if err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return nil, err
-		}
-		if err := p.build(ctx, tree, file); err != nil {
-			return nil, err
-		}
+		treetest.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		p.build(t, p.module.tree(t, dir), file)
 	}
-	return files, nil
+	return files
 }
 
 // key names the directory of a module's programs by all that they are made from.
@@ -112,44 +103,38 @@ func (m module) key() string {
 
 // tree is a directory in which go build builds the module's packages: a copy of the
 // module, or a module that requires it, made at the first need.
-func (m module) tree(ctx context.Context, dir string) (string, error) {
+func (m module) tree(t *testing.T, dir string) string {
+	t.Helper()
 	tree := filepath.Join(dir, "tree")
 	if _, err := os.Stat(tree); !errors.Is(err, fs.ErrNotExist) {
-		return tree, err
+		treetest.Must(t, err)
+		return tree
 	}
 	var from struct{ Dir, GoMod string }
-	if err := goJSON(ctx, "", &from, "mod", "download", "-json", m.path+"@"+m.version); err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
+	treetest.Must(t, json.Unmarshal(goRun(t, "", "mod", "download", "-json", m.path+"@"+m.version), &from))
+	treetest.Must(t, os.MkdirAll(dir, 0o755))
 	made, err := os.MkdirTemp(dir, "new-")
-	if err != nil {
-		return "", err
-	}
+	treetest.Must(t, err)
+	defer os.RemoveAll(made)
 	if m.copied {
-		err = os.CopyFS(made, os.DirFS(from.Dir))
+		treetest.Must(t, os.CopyFS(made, os.DirFS(from.Dir)))
 	} else {
-		err = m.wrap(ctx, from.GoMod, made)
+		m.wrap(t, from.GoMod, made)
 	}
-	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(made))
-	}
-	return tree, os.Rename(made, tree)
+	treetest.Must(t, os.Rename(made, tree))
+	return tree
 }
 
 // wrap writes a go.mod that requires the module. What the module's own go.mod replaces
 // counts only where it is the main module, so it is said again.
-func (m module) wrap(ctx context.Context, goMod, dir string) error {
+func (m module) wrap(t *testing.T, goMod, dir string) {
+	t.Helper()
 	var own struct {
 		Go      string
 		Godebug []struct{ Key, Value string }
 		Replace []struct{ Old, New struct{ Path string } }
 	}
-	if err := goJSON(ctx, "", &own, "mod", "edit", "-json", goMod); err != nil {
-		return err
-	}
+	treetest.Must(t, json.Unmarshal(goRun(t, "", "mod", "edit", "-json", goMod), &own))
 	var text strings.Builder
 	fmt.Fprintf(&text, "module wrapper\n\ngo %s\n", own.Go)
 	for _, g := range own.Godebug {
@@ -161,38 +146,30 @@ func (m module) wrap(ctx context.Context, goMod, dir string) error {
 			fmt.Fprintf(&text, "replace %s => %s %s\n", r.Old.Path, r.Old.Path, m.staging)
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text.String()), 0o644)
+	treetest.Must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text.String()), 0o644))
 }
 
-func (p program) build(ctx context.Context, tree, file string, more ...string) error {
+func (p program) build(t *testing.T, tree, file string, more ...string) {
+	t.Helper()
 	pkg := p.module.path
 	if p.pkg != "" {
 		pkg += "/" + p.pkg
 	}
 	args := append([]string{"build", "-trimpath", "-mod=mod", "-o", file + ".new"}, p.module.flags...)
-	if _, err := goRun(ctx, tree, append(append(args, more...), pkg)...); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	goRun(t, tree, append(append(args, more...), pkg)...)
+	treetest.Must(t, os.Rename(file+".new", file))
 }
 
-func goJSON(ctx context.Context, dir string, to any, args ...string) error {
-	out, err := goRun(ctx, dir, args...)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(out, to)
-}
-
-func goRun(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
+func goRun(t *testing.T, dir string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, stderr.String())
+		t.Fatalf("%s: %v\n%s", cmd, err, stderr.String())
 	}
-	return out, nil
+	return out
 }
