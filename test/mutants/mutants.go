@@ -24,13 +24,15 @@ type Mutant struct {
 // Edit replaces Old, which occurs once in File, by New.
 type Edit struct{ File, Old, New string }
 
-// edits makes Edits of a list of files, olds and news.
-func edits(list ...string) []Edit {
-	var all []Edit
+// mutant makes a Mutant that breaks what the sentence says. Tests is By; "By; Inside", or "; Inside".
+// List has a file, the old and the new for each edit.
+func mutant(name, tests, breaks string, list ...string) Mutant {
+	m := Mutant{Name: name, Breaks: breaks}
+	m.By, m.Inside, _ = strings.Cut(tests, "; ")
 	for e := range slices.Chunk(list, 3) {
-		all = append(all, Edit{e[0], e[1], e[2]})
+		m.Edits = append(m.Edits, Edit{e[0], e[1], e[2]})
 	}
-	return all
+	return m
 }
 
 // All are the mutants.
@@ -40,10 +42,9 @@ func All() []Mutant {
 
 // Find finds a mutant by its name.
 func Find(name string) (Mutant, error) {
-	for _, m := range All() {
-		if m.Name == name {
-			return m, nil
-		}
+	all := All()
+	if i := slices.IndexFunc(all, func(m Mutant) bool { return m.Name == name }); i >= 0 {
+		return all[i], nil
 	}
 	return Mutant{}, fmt.Errorf("there is no mutant %s", name)
 }
@@ -87,16 +88,15 @@ func (m Mutant) Overlay(root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var overlay struct{ Replace map[string]string }
-	overlay.Replace = map[string]string{}
+	replace := map[string]string{}
 	for name, text := range files {
 		broken := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
 		if err := os.WriteFile(broken, []byte(text), 0o600); err != nil {
 			return "", err
 		}
-		overlay.Replace[filepath.Join(root, name)] = broken
+		replace[filepath.Join(root, name)] = broken
 	}
-	text, err := json.Marshal(overlay)
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -36,12 +37,10 @@ func TestMutants(t *testing.T) {
 			t.Fatalf("MUTANTS=%s: not I/N with I from 0 to N-1", of)
 		}
 	}
-	bench := &bench{dir: t.TempDir(), programs: map[string]func() (string, error){}, sound: map[string]func() (time.Duration, error){}}
-	var ran sync.Map
+	bench := &bench{dir: t.TempDir()}
+	var ran atomic.Int32
 	t.Cleanup(func() {
-		n := 0
-		ran.Range(func(any, any) bool { n++; return true })
-		if t.Logf("%d mutants", n); n == 0 {
+		if t.Logf("%d mutants", ran.Load()); ran.Load() == 0 {
 			t.Error("no mutant has that name")
 		}
 	})
@@ -51,7 +50,7 @@ func TestMutants(t *testing.T) {
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			ran.Store(m.Name, true)
+			ran.Add(1)
 			test, dir := m.Test()
 			took, err := bench.passes(test, dir)
 			if err != nil {
@@ -77,42 +76,33 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// bench has what the mutants share.
+// bench has what the mutants share: for each package a func() (string, error), which builds
+// its test program once, and for each test and package what runs it on sound source once.
 type bench struct {
-	dir      string
-	mu       sync.Mutex
-	programs map[string]func() (string, error)        // by package
-	sound    map[string]func() (time.Duration, error) // by test and package
+	dir             string
+	programs, sound sync.Map
 }
 
 // passes runs a test on sound source, once, and says how long that takes.
 func (b *bench) passes(test, dir string) (time.Duration, error) {
-	b.mu.Lock()
-	program := b.programs[dir]
-	if program == nil {
+	program, _ := b.programs.LoadOrStore(dir, sync.OnceValues(func() (string, error) {
 		file := filepath.Join(b.dir, strings.ReplaceAll(dir, "/", "_"))
-		program = sync.OnceValues(func() (string, error) { return file, build(dir, file) })
-		b.programs[dir] = program
-	}
+		return file, build(dir, file)
+	}))
 	key := test + " in " + dir
-	sound := b.sound[key]
-	if sound == nil {
-		sound = sync.OnceValues(func() (time.Duration, error) {
-			file, err := program()
-			if err != nil {
-				return 0, fmt.Errorf("%s does not build without a mutant: %w", dir, err)
-			}
-			begin := time.Now()
-			out, failed := attempt(file, dir, test, soundLimit)
-			if failed || !strings.Contains(out, "--- PASS: "+test+" (") || strings.Contains(out, "--- SKIP: ") {
-				return 0, fmt.Errorf("%s does not pass without a mutant:\n%s", key, tail(out))
-			}
-			return time.Since(begin), nil
-		})
-		b.sound[key] = sound
-	}
-	b.mu.Unlock()
-	return sound()
+	sound, _ := b.sound.LoadOrStore(key, sync.OnceValues(func() (time.Duration, error) {
+		file, err := program.(func() (string, error))()
+		if err != nil {
+			return 0, fmt.Errorf("%s does not build without a mutant: %w", dir, err)
+		}
+		begin := time.Now()
+		out, failed := attempt(file, dir, test, soundLimit)
+		if failed || !strings.Contains(out, "--- PASS: "+test+" (") || strings.Contains(out, "--- SKIP: ") {
+			return 0, fmt.Errorf("%s does not pass without a mutant:\n%s", key, tail(out))
+		}
+		return time.Since(begin), nil
+	}))
+	return sound.(func() (time.Duration, error))()
 }
 
 // raced says that the tests of a package show what they are for under the race
