@@ -5,10 +5,10 @@ package treetest
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +19,7 @@ import (
 const Attr = "security.selinux"
 
 // Build makes the tree in dir, which is made if it is missing. Each entry is
-// made relative to a descriptor of its directory, so paths may pass PATH_MAX.
+// made by a descriptor of its directory, so paths may pass PATH_MAX.
 // At the end of the test whatever is mounted below dir is detached, the last
 // first. A tree with mounts needs Main.
 func Build(t testing.TB, dir string, tr *Tree) {
@@ -31,32 +31,22 @@ func Build(t testing.TB, dir string, tr *Tree) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range tr.Entries {
-		if e.Kind == Mount {
-			Need(t, "root")
-			t.Cleanup(func() {
-				if err := detachBelow(dir); err != nil {
-					t.Errorf("clean up mounts: %v", err)
-				}
-			})
-			break
-		}
+	if slices.ContainsFunc(tr.Entries, func(e Entry) bool { return e.Kind == Mount }) {
+		Need(t, "root")
+		t.Cleanup(func() { Check(t, detachBelow(dir)) })
 	}
-	c := &cursor{root: dir}
-	defer c.close()
-	var sealed []Entry
 	for _, e := range tr.Entries {
-		if err := c.make(e); err != nil {
+		if err := create(dir, e); err != nil {
 			if errors.Is(err, unix.EINVAL) && Policed() {
 				Need(t, "plain") // it is to have what is no context
 			}
 			t.Fatalf("%s:%d: build %s: %v", tr.Name, e.line, short(e.Path), err)
 		}
-		if e.ReadOnly {
-			sealed = append(sealed, e)
-		}
 	}
-	for _, e := range sealed {
+	for _, e := range tr.Entries {
+		if !e.ReadOnly {
+			continue
+		}
 		flags := uintptr(unix.MS_REMOUNT | unix.MS_RDONLY)
 		if e.FS == "bind" {
 			flags |= unix.MS_BIND
@@ -67,87 +57,75 @@ func Build(t testing.TB, dir string, tr *Tree) {
 	}
 }
 
-// cursor holds the directory that was used last: the next entry is mostly in
-// it or below it.
-type cursor struct {
-	root string
-	at   string // below root; "." is the root
-	fd   int
-	open bool
-}
-
-func (c *cursor) close() {
-	if c.open {
-		_ = unix.Close(c.fd) // an O_PATH descriptor has nothing to lose
-		c.open = false
-	}
-}
-
-// enter makes dir, a path below the root, the current one.
-func (c *cursor) enter(dir string) (int, error) {
-	if c.open && c.at == dir {
-		return c.fd, nil
-	}
-	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	rest, below := dir, false
-	if c.open && c.at != "." {
-		rest, below = strings.CutPrefix(dir, c.at+"/")
-	}
-	if !below {
-		c.close()
-		fd, err := unix.Open(c.root, flags&^unix.O_NOFOLLOW, 0)
-		if err != nil {
-			return -1, &fs.PathError{Op: "open", Path: c.root, Err: err}
+// place gives a short path of the entry p below root, by a descriptor of its directory, which
+// leave closes.
+func place(root, p string) (at string, leave func(), err error) {
+	dir, name := path.Split(p)
+	fd, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for err == nil && dir != "" {
+		cut := len(dir)
+		if cut > unix.PathMax/2 { // and a name is no longer than 255
+			cut = strings.LastIndexByte(dir[:unix.PathMax/2], '/') + 1
 		}
-		c.fd, c.open, c.at = fd, true, "."
-		rest = dir
+		up := fd
+		fd, err = unix.Openat(up, dir[:cut], unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		_ = unix.Close(up) // an O_PATH descriptor has nothing to lose
+		dir = dir[cut:]
 	}
-	if rest != "." {
-		for name := range strings.SplitSeq(rest, "/") {
-			fd, err := unix.Openat(c.fd, name, flags, 0)
-			if err != nil {
-				return -1, &fs.PathError{Op: "openat", Path: name, Err: err}
-			}
-			_ = unix.Close(c.fd)
-			c.fd = fd
-		}
-	}
-	c.at = dir
-	return c.fd, nil
+	return fmt.Sprintf("/proc/self/fd/%d/%s", fd, name), func() { _ = unix.Close(fd) }, os.NewSyscallError("open its directory", err)
 }
 
-// make makes one entry with its mode and label.
-func (c *cursor) make(e Entry) error {
-	parent, err := c.enter(path.Dir(e.Path))
+// modes are the kinds as the kernel knows them.
+var modes = map[Kind]uint32{
+	Dir: unix.S_IFDIR, File: unix.S_IFREG, Link: unix.S_IFLNK, Fifo: unix.S_IFIFO,
+	Socket: unix.S_IFSOCK, Char: unix.S_IFCHR, Block: unix.S_IFBLK,
+}
+
+// create makes one entry below root with its mode and label.
+func create(root string, e Entry) error {
+	at, leave, err := place(root, e.Path)
 	if err != nil {
 		return err
 	}
-	name := path.Base(e.Path)
-	if e.Path != "." {
-		if err := create(parent, name, e, c.root); err != nil {
-			return err
+	defer leave()
+	target := filepath.Join(root, e.Target)
+	kind, source, flags := e.Kind, e.FS, uintptr(0)
+	if e.FS == "bind" {
+		source, flags = target, unix.MS_BIND
+	}
+	if kind == Mount { // the place to mount on, which may be there
+		kind = Dir
+		if to, err := os.Lstat(target); e.FS == "bind" && err == nil && !to.IsDir() {
+			kind = File
 		}
 	}
-	at := fmt.Sprintf("/proc/self/fd/%d/%s", parent, name)
-	if e.Kind == Mount {
-		what := e.FS
-		flags := uintptr(0)
-		if e.FS == "bind" {
-			what, flags = filepath.Join(c.root, e.Target), unix.MS_BIND
+	switch kind {
+	case Dir:
+		if e.Path != "." {
+			err = unix.Mkdir(at, 0o755)
 		}
-		if err := unix.Mount(what, at, e.FS, flags, Bare(e.FS)); err != nil {
-			return &fs.PathError{Op: "mount", Path: e.FS, Err: err}
+	case Link:
+		err = unix.Symlink(e.Target, at)
+	case Hardlink:
+		err = unix.Link(target, at)
+	default:
+		err = unix.Mknod(at, modes[kind]|0o644, int(unix.Mkdev(e.Major, e.Minor)))
+	}
+	if err != nil && (err != unix.EEXIST || e.Kind != Mount && !e.implied) { // implied: it is there through a bind mount
+		return os.NewSyscallError("make it", err)
+	}
+	if e.Kind == Mount {
+		if err := unix.Mount(source, at, e.FS, flags, Bare(e.FS)); err != nil {
+			return os.NewSyscallError("mount", err)
 		}
 	}
 	if e.HasMode {
-		if err := unix.Fchmodat(parent, name, e.Mode, 0); err != nil {
-			return &fs.PathError{Op: "fchmodat", Path: name, Err: err}
+		if err := unix.Chmod(at, e.Mode); err != nil {
+			return os.NewSyscallError("chmod", err)
 		}
 	}
 	if e.Label.Says == Given {
-		if err := unix.Lsetxattr(at, Attr, []byte(e.Label.Raw), 0); err != nil {
-			return &fs.PathError{Op: "lsetxattr", Path: name, Err: err}
-		}
+		return os.NewSyscallError("lsetxattr", unix.Lsetxattr(at, Attr, []byte(e.Label.Raw), 0))
 	}
 	return nil
 }
@@ -159,51 +137,4 @@ func Bare(filesystem string) string {
 		return "context=system_u:object_r:user_home_t:s0"
 	}
 	return ""
-}
-
-// create makes the bare entry; for a mount, the place to mount on.
-func create(parent int, name string, e Entry, root string) error {
-	node := func(kind uint32, dev uint64) error { return unix.Mknodat(parent, name, kind|0o644, int(dev)) }
-	var err error
-	switch e.Kind {
-	case Dir:
-		err = unix.Mkdirat(parent, name, 0o755)
-		if err == unix.EEXIST && e.implied {
-			err = nil // it is there through a bind mount
-		}
-	case File:
-		err = node(unix.S_IFREG, 0)
-	case Link:
-		err = unix.Symlinkat(e.Target, parent, name)
-	case Hardlink:
-		err = unix.Linkat(unix.AT_FDCWD, filepath.Join(root, e.Target), parent, name, 0)
-	case Fifo:
-		err = node(unix.S_IFIFO, 0)
-	case Socket:
-		err = node(unix.S_IFSOCK, 0)
-	case Char:
-		err = node(unix.S_IFCHR, unix.Mkdev(e.Major, e.Minor))
-	case Block:
-		err = node(unix.S_IFBLK, unix.Mkdev(e.Major, e.Minor))
-	case Mount:
-		err = unix.Mkdirat(parent, name, 0o755)
-		if e.FS == "bind" && err == nil {
-			var st unix.Stat_t
-			err = unix.Lstat(filepath.Join(root, e.Target), &st)
-			if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-				if err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR); err == nil {
-					err = node(unix.S_IFREG, 0)
-				}
-			}
-		}
-		if err == unix.EEXIST {
-			err = nil
-		}
-	default:
-		err = fmt.Errorf("cannot make a %s", e.Kind)
-	}
-	if err != nil {
-		return &fs.PathError{Op: "make " + string(e.Kind), Path: name, Err: err}
-	}
-	return nil
 }

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	denyEnv      = "FASTLABEL_DENY"     // "463=38,464=38": see Deny
-	askEnv       = "FASTLABEL_ASK"      // "3:463=ask,188=ask": see Supervise
+	filterEnv    = "FASTLABEL_FILTER"   // "3:463=ask,188=38": see filter
 	namespaceEnv = "FASTLABEL_MOUNT_NS" // the namespace that Main made
 )
 
@@ -41,12 +40,8 @@ var errNoMain = errors.New("TestMain does not call treetest.Main")
 //
 // Main is also what Deny and Supervise run, in a child, to set the filter.
 func Main(m *testing.M) int {
-	if rules, ok := os.LookupEnv(askEnv); ok {
-		fmt.Fprintln(os.Stderr, "treetest: supervise:", askAndExec(rules))
-		return 125
-	}
-	if rules, ok := os.LookupEnv(denyEnv); ok {
-		fmt.Fprintln(os.Stderr, "treetest: deny:", denyAndExec(rules))
+	if setting, ok := os.LookupEnv(filterEnv); ok {
+		fmt.Fprintln(os.Stderr, "treetest: filter:", filterAndExec(setting))
 		return 125
 	}
 	bench.kinds = map[string]*shared{}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 	"testing"
 
@@ -38,7 +37,7 @@ type Counts struct{ All, Dirs int64 }
 func List(t testing.TB, root string) map[string]Item {
 	t.Helper()
 	out := map[string]Item{}
-	if err := listInto(out, root, ""); err != nil {
+	if err := list(out, ".", root, true); err != nil {
 		t.Fatalf("list %s: %v", root, err)
 	}
 	return out
@@ -72,13 +71,9 @@ func Count(t testing.TB, root string) Counts {
 // None. The path may pass PATH_MAX; a link is labelled itself.
 func Set(t testing.TB, root, p, label string) {
 	t.Helper()
-	c := &cursor{root: root}
-	defer c.close()
-	parent, err := c.enter(path.Dir(p))
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := fmt.Sprintf("/proc/self/fd/%d/%s", parent, path.Base(p))
+	at, leave, err := place(root, p)
+	Must(t, err)
+	defer leave()
 	if label == None {
 		err = unix.Lremovexattr(at, Attr)
 	} else {
@@ -97,79 +92,48 @@ func Snapshot(t testing.TB, paths ...string) map[string]Item {
 	out := map[string]Item{}
 	for _, p := range paths {
 		p, beneath := strings.CutSuffix(p, "/...")
-		var err error
-		if beneath {
-			err = listInto(out, p, p)
-		} else {
-			out[p], _, err = item(unix.AT_FDCWD, p, p)
-		}
-		if err != nil {
+		if err := list(out, p, p, beneath); err != nil {
 			t.Fatalf("snapshot of %s: %v", p, err)
 		}
 	}
 	return out
 }
 
-// listInto lists root under keys that begin with prefix; "" makes them
-// relative.
-func listInto(out map[string]Item, root, prefix string) error {
-	it, dir, err := item(unix.AT_FDCWD, root, root)
-	if err != nil {
-		return err
+// list lists the entry at a short path under a key, and with beneath what is in it: under
+// key/name, of "." under the name. It holds one descriptor a level.
+func list(out map[string]Item, key, at string, beneath bool) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(at, &st); err != nil {
+		return &fs.PathError{Op: "lstat", Path: key, Err: err}
 	}
-	key := prefix
-	if key == "" {
-		key = "."
+	it := Item{Dev: uint64(st.Dev), Ino: st.Ino, Ctime: st.Ctim.Nano()}
+	for kind, mode := range modes {
+		if st.Mode&unix.S_IFMT == mode {
+			it.Type = kind
+		}
+	}
+	var err error
+	if it.Label, err = attr(at); err != nil {
+		return err
 	}
 	out[key] = it
-	if !dir {
+	if it.Type != Dir || !beneath {
 		return nil
 	}
-	return listDir(out, unix.AT_FDCWD, root, prefix)
-}
-
-// listDir lists the directory name in parent, whose own key is there already.
-// It holds one descriptor a level.
-func listDir(out map[string]Item, parent int, name, prefix string) error {
-	fd, err := unix.Openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &fs.PathError{Op: "openat", Path: prefix + "/" + name, Err: err}
-	}
-	f := os.NewFile(uintptr(fd), name)
-	defer func() { _ = f.Close() }()
-	names, err := f.Readdirnames(-1)
+	dir, err := os.OpenFile(at, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
 	for _, name := range names {
-		key := name
-		if prefix != "" {
-			key = strings.TrimSuffix(prefix, "/") + "/" + name
+		below := name
+		if key != "." {
+			below = strings.TrimSuffix(key, "/") + "/" + name
 		}
-		it, dir, err := item(fd, name, fmt.Sprintf("/proc/self/fd/%d/%s", fd, name))
-		if err != nil {
-			return err
-		}
-		out[key] = it
-		if dir {
-			if err := listDir(out, fd, name, key); err != nil {
-				return err
-			}
-		}
+		err = errors.Join(err, list(out, below, fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name), true))
 	}
-	return nil
-}
-
-// item reads one entry by descriptor and name; at is the same for calls that
-// take a path only.
-func item(parent int, name, at string) (it Item, dir bool, err error) {
-	var st unix.Stat_t
-	if err := unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return it, false, &fs.PathError{Op: "fstatat", Path: at, Err: err}
-	}
-	it = Item{Type: typeOf(st.Mode), Dev: uint64(st.Dev), Ino: st.Ino, Ctime: st.Ctim.Nano()}
-	it.Label, err = attr(at)
-	return it, it.Type == Dir, err
+	return err
 }
 
 // Shown is a label that was read, without the NUL that SELinux puts behind each.
@@ -201,22 +165,4 @@ func attr(at string) (string, error) {
 			return "", &fs.PathError{Op: "lgetxattr", Path: at, Err: err}
 		}
 	}
-}
-
-func typeOf(mode uint32) Kind {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		return Dir
-	case unix.S_IFREG:
-		return File
-	case unix.S_IFLNK:
-		return Link
-	case unix.S_IFIFO:
-		return Fifo
-	case unix.S_IFSOCK:
-		return Socket
-	case unix.S_IFCHR:
-		return Char
-	}
-	return Block
 }

@@ -25,64 +25,74 @@ import (
 // filter on execve, or on what the runtime needs to start, ends the child.
 func Deny(t testing.TB, cmd *exec.Cmd, answers map[int]syscall.Errno) {
 	t.Helper()
-	Need(t, "seccomp")
-	if bench.kinds == nil {
-		t.Fatal(errNoMain)
-	}
-	if cmd.Err != nil {
-		t.Fatal(cmd.Err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rules []string
 	for _, nr := range slices.Sorted(maps.Keys(answers)) {
 		rules = append(rules, fmt.Sprintf("%d=%d", nr, int(answers[nr])))
 	}
-	cmd.Args = append([]string{self, cmd.Path}, cmd.Args...)
-	cmd.Path = self
-	cmd.Env = append(cmd.Environ(), denyEnv+"="+strings.Join(rules, ","))
+	filter(t, cmd, 0, rules)
 }
 
-// denyAndExec sets the filter and becomes the command. It returns only an
-// error.
-func denyAndExec(rules string) error {
-	runtime.LockOSThread()
-	if _, err := setFilter(rules, unix.SECCOMP_FILTER_FLAG_TSYNC); err != nil {
+// filter makes cmd begin as this test binary, whose Main sets a filter of those rules, sends
+// its listener to the socket, unless that is 0, and becomes the command. If cmd has rules
+// already one filter is for all, set once: its own start is nobody's call.
+func filter(t testing.TB, cmd *exec.Cmd, socket int, rules []string) {
+	t.Helper()
+	Need(t, "seccomp")
+	if bench.kinds == nil {
+		t.Fatal(errNoMain)
+	}
+	self, err := os.Executable()
+	Must(t, cmd.Err, err)
+	env := cmd.Environ()
+	if at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, filterEnv+"=") }); at >= 0 {
+		_, more, _ := strings.Cut(env[at], ":")
+		rules, env = append(rules, more), slices.Delete(env, at, at+1)
+	} else {
+		cmd.Args = append([]string{self, cmd.Path}, cmd.Args...)
+		cmd.Path = self
+	}
+	cmd.Env = append(env, fmt.Sprintf("%s=%d:%s", filterEnv, socket, strings.Join(rules, ",")))
+}
+
+// filterAndExec is the child's half: it sets the filter, sends the listener and becomes the
+// command, which is os.Args[1] and has the arguments that follow. It returns only an error.
+func filterAndExec(setting string) error {
+	number, rules, _ := strings.Cut(setting, ":")
+	socket, err := strconv.Atoi(number)
+	if err != nil || len(os.Args) < 3 {
+		return fmt.Errorf("%s=%s, and the command %q", filterEnv, setting, os.Args[1:])
+	}
+	prog, err := filterOf(rules)
+	if err != nil {
 		return err
 	}
-	return become(denyEnv)
-}
-
-// become executes os.Args[1] with the arguments that follow, without the
-// setting that brought the program here.
-func become(setting string) error {
-	if len(os.Args) < 3 {
-		return fmt.Errorf("%s is set, but there is no command: %q", setting, os.Args)
+	// The filter holds for this thread, which is the one that becomes the
+	// command.
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("PR_SET_NO_NEW_PRIVS: %w", err)
 	}
-	if err := os.Unsetenv(setting); err != nil {
+	flags := uintptr(0)
+	if socket != 0 {
+		// A call that was received here is interrupted by fatal signals only:
+		// those by which Go preempts would make it begin twice.
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	}
+	listener, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(&unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]})))
+	if e != 0 {
+		return fmt.Errorf("seccomp: %w", e)
+	}
+	if socket != 0 {
+		if err := unix.Sendmsg(socket, []byte{0}, unix.UnixRights(int(listener)), nil, 0); err != nil {
+			return fmt.Errorf("send the listener: %w", err)
+		}
+		unix.CloseOnExec(socket)
+	}
+	if err := os.Unsetenv(filterEnv); err != nil {
 		return err
 	}
 	return fmt.Errorf("exec %s: %w", os.Args[1], syscall.Exec(os.Args[1], os.Args[2:], os.Environ()))
-}
-
-// setFilter puts the thread behind the filter and gives what the call gives:
-// 0, or the listener if the flags ask for one.
-func setFilter(rules string, flags uintptr) (int, error) {
-	filter, err := filterOf(rules)
-	if err != nil {
-		return 0, err
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("PR_SET_NO_NEW_PRIVS: %w", err)
-	}
-	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	fd, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
-	if e != 0 {
-		return 0, fmt.Errorf("seccomp: %w", e)
-	}
-	return int(fd), nil
 }
 
 // ask is what a rule has in place of an errno where Supervise decides.

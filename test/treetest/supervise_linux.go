@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -57,13 +54,14 @@ type Ended struct {
 // After Deny(t, cmd, ...) both hold; a call is to be in one of them only.
 func Supervise(t testing.TB, cmd *exec.Cmd, calls []int, decide func(Notice) Answer) Ended {
 	t.Helper()
-	Need(t, "seccomp")
-	if bench.kinds == nil {
-		t.Fatal(errNoMain)
+	rules := make([]string, len(calls))
+	for i, nr := range calls {
+		rules[i] = strconv.Itoa(nr) + "=" + ask
 	}
+	filter(t, cmd, 3+len(cmd.ExtraFiles), rules)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	listener, err := startSupervised(cmd, calls)
+	listener, err := startSupervised(cmd)
 	if err != nil {
 		t.Fatalf("%s: %v", cmd, err)
 	}
@@ -89,34 +87,13 @@ func Supervise(t testing.TB, cmd *exec.Cmd, calls []int, decide func(Notice) Ans
 }
 
 // startSupervised starts cmd behind a filter and gives the filter's listener.
-func startSupervised(cmd *exec.Cmd, calls []int) (listener int, err error) {
-	if cmd.Err != nil {
-		return -1, cmd.Err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return -1, err
-	}
+func startSupervised(cmd *exec.Cmd) (listener int, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
 	ours, theirs := pair[0], os.NewFile(uintptr(pair[1]), "listener")
 	defer func() { err = errors.Join(err, unix.Close(ours)) }()
-	rules := make([]string, len(calls))
-	for i, nr := range calls {
-		rules[i] = strconv.Itoa(nr) + "=" + ask
-	}
-	env := cmd.Environ()
-	denied := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, denyEnv+"=") })
-	if denied >= 0 { // one filter for both, set once: its own start is nobody's call
-		rules = append(rules, env[denied][len(denyEnv)+1:])
-		env = slices.Delete(env, denied, denied+1)
-	} else {
-		cmd.Args = append([]string{self, cmd.Path}, cmd.Args...)
-		cmd.Path = self
-	}
-	cmd.Env = slices.Concat(env, []string{fmt.Sprintf("%s=%d:%s", askEnv, 3+len(cmd.ExtraFiles), strings.Join(rules, ","))})
 	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
 	err = cmd.Start()
 	_ = theirs.Close()
@@ -211,37 +188,13 @@ func receiveFD(socket int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	var fds []int
 	msgs, err := unix.ParseSocketControlMessage(oob[:n])
-	if err != nil || len(msgs) != 1 {
-		return -1, errors.New("the child sent no listener")
+	if err == nil && len(msgs) == 1 {
+		fds, err = unix.ParseUnixRights(&msgs[0])
 	}
-	fds, err := unix.ParseUnixRights(&msgs[0])
 	if err != nil || len(fds) != 1 {
 		return -1, errors.New("the child sent no listener")
 	}
 	return fds[0], nil
-}
-
-// askAndExec is the child's half: it sets the filter, sends the listener and
-// becomes the command. It returns only an error.
-func askAndExec(setting string) error {
-	socket, rules, _ := strings.Cut(setting, ":")
-	fd, err := strconv.Atoi(socket)
-	if err != nil {
-		return fmt.Errorf("%s: %w", askEnv, err)
-	}
-	// The filter holds for this thread, which is the one that becomes the
-	// command.
-	runtime.LockOSThread()
-	// A call that was received here is interrupted by fatal signals only:
-	// those by which Go preempts would make it begin twice.
-	listener, err := setFilter(rules, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
-	if err != nil {
-		return err
-	}
-	if err := unix.Sendmsg(fd, []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
-		return fmt.Errorf("send the listener: %w", err)
-	}
-	unix.CloseOnExec(fd)
-	return become(askEnv)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -29,7 +30,7 @@ const (
 type Call struct {
 	PID  int
 	Name string   // setxattrat and its kin by name even if strace knows only numbers
-	Args []string // as strace prints them; of a call that it does not know, numbers
+	Args []string // as strace prints them, strings and paths as Go does; of a call that it does not know, numbers
 	Ret  string   // "0", "3</path>", "-1 ENOENT (No such file or directory)"
 	// Dir is the path of the descriptor that is the call's first argument, as
 	// far as the trace tells.
@@ -64,8 +65,9 @@ func TraceCmd(t testing.TB, cmd *exec.Cmd) []Call {
 		t.Fatal(cmd.Err)
 	}
 	log := filepath.Join(t.TempDir(), "strace")
-	// 4096 bytes of each string: PATH_MAX. -y: the paths of descriptors.
-	cmd.Args = append([]string{strace, "-f", "-y", "-s", "4096", "-e", noise, "-e", "signal=none", "-o", log, "--", cmd.Path}, cmd.Args[1:]...)
+	// 4096 bytes of each string: PATH_MAX. -y: the paths of descriptors. -xx: in strings and
+	// paths is no byte that ends them, or an argument.
+	cmd.Args = append([]string{strace, "-f", "-y", "-xx", "-s", "4096", "-e", noise, "-e", "signal=none", "-o", log, "--", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = strace
 	// Go's preemption by signals makes calls begin twice; and once a second it
 	// reads in /sys and /proc how many processors there are.
@@ -108,14 +110,6 @@ func (c Call) Class() Class {
 // OK reports whether the call succeeded.
 func (c Call) OK() bool { return c.Ret != "" && c.Ret != "?" && !strings.HasPrefix(c.Ret, "-1 ") }
 
-// Errno is the name of the error, such as "ENOENT"; "" if there is none.
-func (c Call) Errno() string {
-	if f := strings.Fields(c.Ret); len(f) > 1 && f[0] == "-1" {
-		return f[1]
-	}
-	return ""
-}
-
 // pathAt tells which argument of a call is a path.
 var pathAt = map[string]int{
 	"open": 0, "creat": 0, "openat": 1, "openat2": 1, "open_tree": 1,
@@ -133,10 +127,11 @@ var pathAt = map[string]int{
 // it takes none, or strace shows only its address.
 func (c Call) Path() (path string, ok bool) {
 	i, ok := pathAt[c.Name]
-	if !ok || i >= len(c.Args) || !strings.HasPrefix(c.Args[i], `"`) {
+	if !ok || i >= len(c.Args) {
 		return "", false
 	}
-	return unquoteC(c.Args[i]), true
+	path, err := strconv.Unquote(strings.TrimSuffix(c.Args[i], "...")) // dots: it was cut
+	return path, err == nil
 }
 
 // Flags is the text of the flags of an open, such as "O_RDONLY|O_DIRECTORY";

@@ -15,19 +15,19 @@ import (
 )
 
 func TestParseTrace(t *testing.T) {
-	const text = `7 execve("/x", ["x", "a)b"], 0x7ff /* 3 vars */ <unfinished ...>
+	const text = `7 execve("\x2f\x78", ["\x78", "\x61\x29\x62"], 0x7ff /* 3 vars */ <unfinished ...>
 8 +++ superseded by execve in pid 7 +++
 7 <... execve resumed>) = 0
-7 openat(AT_FDCWD</w>, "d\ni\"r)", O_RDONLY|O_DIRECTORY <unfinished ...>
+7 openat(AT_FDCWD<\x2f\x77>, "\x64\x0a\x69\x22\x72\x29", O_RDONLY|O_DIRECTORY <unfinished ...>
 9 syscall_0x1d0(0xffffff9c, 0x55, 0x100, 0x66, 0x77, 0x10 <unfinished ...>
-7 <... openat resumed>) = 3</w/d\ni\"r)\74>
+7 <... openat resumed>) = 3<\x2f\x77\x2f\x64\x0a\x69\x22\x72\x29\x3c>
 9 <... syscall_0x1d0 resumed>) = -1 ENODATA (No data available)
 9 syscall_0x1cf(0x3, 0x55, 0x100, 0x66, 0x77, 0x10) = 0
-9 getdents64(3</w/d\ni\"r)\74>,  <unfinished ...>
-7 openat2(3</w/d\ni\"r)\74>, "\1772\377", {flags=O_RDONLY|O_PATH, resolve=RESOLVE_BENEATH}, 24) = 4</w/x>
+9 getdents64(3<\x2f\x77\x2f\x64\x0a\x69\x22\x72\x29\x3c>,  <unfinished ...>
+7 openat2(3<\x2f\x77\x2f\x64\x0a\x69\x22\x72\x29\x3c>, "\x7f\x32\xff", {flags=O_RDONLY|O_PATH, resolve=RESOLVE_BENEATH}, 24) = 4<\x2f\x77\x2f\x78>
 9 <... getdents64 resumed>0x7f /* 9 entries */, 4096) = 216
 7 --- SIGURG {si_signo=SIGURG} ---
-7 close(3</w/d\ni\"r)\74>) = 0
+7 close(3<\x2f\x77\x2f\x64\x0a\x69\x22\x72\x29\x3c>) = 0
 7 syscall_0x1cf(0x3, 0x55, 0x100, 0x66, 0x77, 0x10) = -1 EBADF (Bad file descriptor)
 7 capset({a=1<<CAP_X, b=[{x=1}]}, NULL) = 0
 7 exit_group(0) = ?
@@ -39,12 +39,12 @@ func TestParseTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Call{
-		{7, "openat", []string{"AT_FDCWD</w>", `"d\ni\"r)"`, "O_RDONLY|O_DIRECTORY"}, `3</w/d\ni\"r)\74>`, "/w"},
+		{7, "openat", []string{"AT_FDCWD</w>", `"d\ni\"r)"`, "O_RDONLY|O_DIRECTORY"}, `3</w/d\ni\"r)<>`, "/w"},
 		{9, "getxattrat", []string{"0xffffff9c", "0x55", "0x100", "0x66", "0x77", "0x10"}, "-1 ENODATA (No data available)", ""},
 		{9, "setxattrat", []string{"0x3", "0x55", "0x100", "0x66", "0x77", "0x10"}, "0", dir},
-		{9, "getdents64", []string{`3</w/d\ni\"r)\74>`, "0x7f /* 9 entries */", "4096"}, "216", dir},
-		{7, "openat2", []string{`3</w/d\ni\"r)\74>`, `"\1772\377"`, "{flags=O_RDONLY|O_PATH, resolve=RESOLVE_BENEATH}", "24"}, "4</w/x>", dir},
-		{7, "close", []string{`3</w/d\ni\"r)\74>`}, "0", dir},
+		{9, "getdents64", []string{`3</w/d\ni\"r)<>`, "0x7f /* 9 entries */", "4096"}, "216", dir},
+		{7, "openat2", []string{`3</w/d\ni\"r)<>`, `"\x7f2\xff"`, "{flags=O_RDONLY|O_PATH, resolve=RESOLVE_BENEATH}", "24"}, "4</w/x>", dir},
+		{7, "close", []string{`3</w/d\ni\"r)<>`}, "0", dir},
 		{7, "setxattrat", []string{"0x3", "0x55", "0x100", "0x66", "0x77", "0x10"}, "-1 EBADF (Bad file descriptor)", ""},
 		{7, "capset", []string{"{a=1<<CAP_X, b=[{x=1}]}", "NULL"}, "0", ""},
 		{7, "exit_group", []string{"0"}, "?", ""},
@@ -72,7 +72,7 @@ func TestDeny(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "Function not implemented") {
 		t.Errorf("mkdir: %v\n%s", err, out)
 	}
-	cmd = exec.Command("sh", "-c", `echo "$KEPT $FASTLABEL_DENY $0 $1"; exit 3`, "zero", "one")
+	cmd = exec.Command("sh", "-c", `echo "$KEPT $FASTLABEL_FILTER $0 $1"; exit 3`, "zero", "one")
 	cmd.Env = append(os.Environ(), "KEPT=1")
 	Deny(t, cmd, answers)
 	out, err = cmd.CombinedOutput()

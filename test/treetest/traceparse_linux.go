@@ -3,9 +3,10 @@
 package treetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -13,13 +14,8 @@ import (
 // newCalls names calls that strace may know only by number. Their numbers are
 // the same on all architectures that we build for.
 var newCalls = map[string]string{
-	"syscall_0x1cf": "setxattrat",
-	"syscall_0x1d0": "getxattrat",
-	"syscall_0x1d1": "listxattrat",
-	"syscall_0x1d2": "removexattrat",
-	"syscall_0x1d3": "open_tree_attr",
-	"syscall_0x1d4": "file_getattr",
-	"syscall_0x1d5": "file_setattr",
+	"syscall_0x1cf": "setxattrat", "syscall_0x1d0": "getxattrat", "syscall_0x1d1": "listxattrat", "syscall_0x1d2": "removexattrat",
+	"syscall_0x1d3": "open_tree_attr", "syscall_0x1d4": "file_getattr", "syscall_0x1d5": "file_setattr",
 }
 
 // pending is a call that has begun and not ended.
@@ -28,7 +24,7 @@ type pending struct {
 	text  string // what was printed of it
 }
 
-// parseTrace reads what strace -f -y wrote. A call that another thread's line
+// parseTrace reads what strace -f -y -xx wrote. A call that another thread's line
 // cuts in two is put together again, where it began.
 func parseTrace(text string) ([]Call, error) {
 	var calls []Call
@@ -69,6 +65,9 @@ func parseTrace(text string) ([]Call, error) {
 			rest = head
 		}
 		c, err := parseCall(rest)
+		if _, open := begun[pid]; err == nil && c.Ret == "" && !open {
+			err = errors.New("no result")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("strace: %w: %q", err, line)
 		}
@@ -94,131 +93,66 @@ func successor(begun map[int]pending, pid int) int {
 
 // follow keeps the paths of descriptors, and gives that of the first argument.
 func follow(c Call, paths map[int]string, known string) string {
-	if fd, p, ok := descriptor(c.Ret); ok && p != "" {
+	if fd, p := descriptor(c.Ret); p != "" {
 		paths[fd] = p
 	}
-	if len(c.Args) == 0 {
+	if known != "" || len(c.Args) == 0 {
 		return known
 	}
-	if strings.HasPrefix(c.Args[0], "AT_FDCWD<") {
-		_, p, _ := descriptor("0" + strings.TrimPrefix(c.Args[0], "AT_FDCWD"))
-		return p
-	}
-	fd, p, ok := descriptor(c.Args[0])
-	switch {
-	case !ok || known != "":
-		return known
-	case c.Name == "close":
+	fd, p := descriptor(c.Args[0])
+	if c.Name == "close" {
 		delete(paths, fd)
-		return p
-	case p == "" && c.byNumber():
+	} else if strings.HasPrefix(c.Args[0], "0x") { // of a call that strace does not know
 		return paths[fd]
 	}
 	return p
 }
 
-// byNumber reports whether strace printed bare numbers for a call whose first
-// argument is a directory.
-func (c Call) byNumber() bool {
-	i, ok := pathAt[c.Name]
-	return ok && i == 1 && len(c.Args) > 1 && strings.HasPrefix(c.Args[1], "0x")
+// descriptor reads "3</path>", "AT_FDCWD</path>", "3" and "0x3".
+func descriptor(s string) (fd int, path string) {
+	num, path, _ := strings.Cut(s, "<")
+	n, err := strconv.ParseInt(num, 0, 64)
+	if err != nil && num != "AT_FDCWD" {
+		return -1, ""
+	}
+	path, _ = strconv.Unquote(`"` + path[:max(0, strings.LastIndexByte(path, '>'))] + `"`)
+	return int(n), path
 }
 
-// descriptor reads "3</path>", "3" and "0x3".
-func descriptor(s string) (fd int, path string, ok bool) {
-	num, path, found := strings.Cut(s, "<")
-	n, err := strconv.ParseInt(strings.TrimSpace(num), 0, 64)
-	if err != nil {
-		return 0, "", false
-	}
-	if found {
-		path = unquoteC(`"` + strings.TrimSuffix(path, ">") + `"`)
-	}
-	return int(n), path, true
-}
+var (
+	callForm = regexp.MustCompile(`^(\w+)\((.*?)(?:\) += (.*))?$`)
+	hexBytes = regexp.MustCompile(`(\\x[0-9a-f]{2})+`)
+)
 
 // parseCall reads "name(arg, arg) = ret", or the beginning of one.
 func parseCall(s string) (Call, error) {
-	name, rest, ok := strings.Cut(s, "(")
-	if !ok || name == "" || strings.ContainsAny(name, " \"") {
+	form := callForm.FindStringSubmatch(s)
+	if form == nil {
 		return Call{}, errors.New("not a call")
 	}
-	c := Call{Name: name}
-	if known, ok := newCalls[name]; ok {
-		c.Name = known
-	}
-	var depth []byte // open brackets
-	start := 0
-	for i := 0; i < len(rest); i++ {
-		switch ch := rest[i]; {
-		case ch == '"':
-			for i++; i < len(rest) && rest[i] != '"'; i++ {
-				if rest[i] == '\\' {
-					i++
-				}
-			}
-		case ch == '<' && i > 0 && i+1 < len(rest) && rest[i+1] != '<' && isDescriptorEnd(rest[i-1]):
-			if end := strings.IndexByte(rest[i:], '>'); end > 0 {
-				i += end
-			}
-		case ch == '/' && strings.HasPrefix(rest[i:], "/*"):
-			if end := strings.Index(rest[i:], "*/"); end > 0 {
-				i += end + 1
-			}
+	c := Call{Name: cmp.Or(newCalls[form[1]], form[1]), Ret: readable(form[3])}
+	depth, start := 0, 0 // of brackets; of the argument
+	for i, ch := range []byte(form[2] + ",") {
+		switch {
 		case strings.IndexByte("([{", ch) >= 0:
-			depth = append(depth, ch)
-		case strings.IndexByte(")]}", ch) >= 0 && len(depth) > 0:
-			depth = slices.Delete(depth, len(depth)-1, len(depth))
-		case ch == ',' && len(depth) == 0:
-			c.Args = append(c.Args, strings.TrimSpace(rest[start:i]))
+			depth++
+		case strings.IndexByte(")]}", ch) >= 0:
+			depth--
+		case ch == ',' && (depth == 0 || i == len(form[2])):
+			if arg := strings.TrimSpace(form[2][start:i]); arg != "" {
+				c.Args = append(c.Args, readable(arg))
+			}
 			start = i + 1
-		case ch == ')':
-			if arg := strings.TrimSpace(rest[start:i]); arg != "" {
-				c.Args = append(c.Args, arg)
-			}
-			ret, ok := strings.CutPrefix(strings.TrimLeft(rest[i+1:], " "), "= ")
-			if !ok {
-				return c, errors.New("no result")
-			}
-			c.Ret = ret
-			return c, nil
 		}
-	}
-	if arg := strings.TrimSpace(rest[start:]); arg != "" {
-		c.Args = append(c.Args, arg) // the rest of the call is yet to come
 	}
 	return c, nil
 }
 
-func isDescriptorEnd(ch byte) bool { return ch >= '0' && ch <= '9' || ch == 'D' }
-
-// unquoteC undoes strace's quotes: C escapes, octal of one to three digits.
-func unquoteC(s string) string {
-	s = strings.TrimPrefix(s, `"`)
-	if i := strings.LastIndexByte(s, '"'); i >= 0 {
-		s = s[:i] // what follows says that the string was cut
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		if at := strings.IndexByte("ntrvfab", s[i]); at >= 0 {
-			b.WriteByte("\n\t\r\v\f\a\b"[at])
-			continue
-		}
-		end := i
-		for end < len(s) && end < i+3 && s[end] >= '0' && s[end] <= '7' {
-			end++
-		}
-		if n, err := strconv.ParseUint(s[i:end], 8, 8); err == nil {
-			b.WriteByte(byte(n))
-			i = end - 1
-			continue
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+// readable has the strings and paths, of which strace -xx prints each byte as a number, as Go quotes them.
+func readable(s string) string {
+	return hexBytes.ReplaceAllStringFunc(s, func(bytes string) string {
+		text, _ := strconv.Unquote(`"` + bytes + `"`)
+		quoted := strconv.Quote(text)
+		return quoted[1 : len(quoted)-1]
+	})
 }
