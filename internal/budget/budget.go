@@ -128,8 +128,8 @@ func (s *Share) set(workers, hung, files int) {
 	s.workers, s.hung, s.files = workers, hung, files
 }
 
-// Worker takes a worker more, without waiting, and reports whether it could. A trial whether more
-// of them pay leaves a fifth of all free: a run that comes begins at once.
+// Worker takes a worker more, and the descriptors that it needs, without waiting, and reports whether
+// it could. A trial whether more of them pay leaves a fifth of all free: a run that comes begins at once.
 func (s *Share) Worker(trial bool) bool {
 	b := s.b
 	b.mu.Lock()
@@ -141,10 +141,11 @@ func (s *Share) Worker(trial bool) bool {
 	if b.shares > 1 {
 		free /= 2
 	}
-	if len(b.queue) > 0 || s.idle || b.working+b.hung >= free {
+	more := max(0, RunFiles+2*PerWorker*(s.workers+1)-s.files)
+	if len(b.queue) > 0 || s.idle || b.working+b.hung >= free || more > 0 && b.open+more > b.files() {
 		return false
 	}
-	s.set(s.workers+1, s.hung, s.files)
+	s.set(s.workers+1, s.hung, s.files+more)
 	return true
 }
 

@@ -65,7 +65,7 @@ func TestMore(t *testing.T) {
 		for a.Alone() && a.Worker(true) {
 			tried++
 		}
-		if b.has(t, 8, 0, least); tried != 7 {
+		if b.has(t, 8, 0, RunFiles+8*2*PerWorker); tried != 7 {
 			t.Errorf("it tried %d more", tried)
 		}
 		c := enters(t, b)
@@ -95,7 +95,7 @@ func TestBudget(t *testing.T) {
 		}
 		a.Put()
 		d := <-c
-		b.has(t, 8, 0, 2*least)
+		b.has(t, 8, 0, RunFiles+8*2*PerWorker+least)
 		if d.Worker(false) {
 			t.Error("it got one more")
 		}
@@ -103,8 +103,8 @@ func TestBudget(t *testing.T) {
 		if n := workers(d); n != 2 {
 			t.Errorf("of half of eight it got %d more", n)
 		}
-		if n := d.Descriptors(100); n != least-3 {
-			t.Errorf("of %d descriptors that are left it got %d", 2*least-6, n)
+		if n := d.Descriptors(100); n != 18 {
+			t.Errorf("of 36 descriptors that are left it got %d", n)
 		}
 		d.Put()
 		e := waits(t.Context(), b)
@@ -122,6 +122,17 @@ func TestBudget(t *testing.T) {
 		}
 		b.has(t, 0, 0, 0)
 	})
+}
+
+// TestBudgetFiles: no worker begins in place of one that hangs, or is late on a busy machine, where
+// there are no descriptors for it.
+func TestBudgetFiles(t *testing.T) {
+	b := New(100, func() int { return RunFiles + 3*2*PerWorker })
+	a := enters(t, b)
+	a.SetHung(1)
+	if n := workers(a); n != 2 {
+		t.Errorf("with descriptors for three it got %d more", n)
+	}
 }
 
 // TestBudgetHung: calls that hang keep no run from beginning, until very many do.
