@@ -68,19 +68,45 @@ func TestGathered(t *testing.T) {
 }
 
 // TestGatheredNoIndex: of a directory without an index, which is read from a position in its
-// parts, all is labelled, by several workers too.
+// parts, or has no upper half, all is labelled, by several workers too.
 func TestGatheredNoIndex(t *testing.T) {
 	treetest.Need(t, "ext4")
 	const files = 8000
-	m := capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: 64 << 10}}, openat2: true}
 	root := mkdir(t, ext4With(t, "^dir_index"), "root")
 	flat(t, root, files)
-	for _, threads := range []int{1, 8} {
-		label := fmt.Sprintf("u:r:t:s0:c%d", threads)
+	for i, threads := range []int{1, 8, 1, 8} {
+		label := fmt.Sprintf("u:r:t:s0:c%d", i)
+		m := capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: []int{64 << 10, order.Ample.Budget}[i/2]}}, openat2: true}
 		r, err := tree(t.Context(), root, label, Options{Workers: threads}, as(m))
 		if err != nil || !r.Complete || r.Written != files+1 || len(bearing(t, root, label)) != files+1 {
-			t.Errorf("%d threads: %+v, %v", threads, r, err)
+			t.Errorf("%d threads, run %d: %+v, %v", threads, i, r, err)
 		}
+	}
+}
+
+// TestGatheredGrown: of a directory that has grown since its size was asked for, what there is no
+// room for is labelled as it lies, and nothing twice.
+func TestGatheredGrown(t *testing.T) {
+	treetest.Need(t, "ext4")
+	root := treetest.Fresh(t, "ext4")
+	dir := mkdir(t, root, "dir") // of the root itself, all is read again
+	flat(t, dir, 8000)
+	st, err := os.Stat(dir)
+	treetest.Must(t, err)
+	var grow sync.Once
+	r, err := tree(t.Context(), root, newLabel, Options{Workers: 2, Trace: &Trace{Change: func(path, _, _ string) {
+		if !strings.HasPrefix(path, dir+"/") {
+			return
+		}
+		grow.Do(func() {
+			for i := range 30_000 {
+				treetest.Must(t, unix.Mknod(fmt.Sprintf("%s/g%07d", dir, i), unix.S_IFREG|0o600, 0))
+			}
+		})
+	}}}, as(capabilities{kernel: walk.Kernel{Sorting: order.Sorting{From: 1, Budget: int(st.Size())}}, openat2: true}))
+	// A quarter of the new names comes before what was read first, and has its label from dir.
+	if err != nil || !r.Complete || r.Written < 28_000 || r.Seen != r.Written || int64(len(bearing(t, root, newLabel))) != r.Written {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

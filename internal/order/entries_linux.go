@@ -70,6 +70,27 @@ func (e *Entries) Put(buf []byte) error {
 	return nil
 }
 
+// Middle is the position in the middle of an indexed directory of ext4, which lists its names by
+// their hashes: the position is the hash. Without an index, none is as high. A reading may begin at any
+// position, and continues with the next name; names of one hash have one position.
+const Middle = 1 << 62
+
+// Before returns what lies before the position to of a buffer of getdents64, whose first entry does,
+// and whether it was cut there.
+func Before(buf []byte, to int64) ([]byte, bool) {
+	for at := 0; at < len(buf); {
+		_, length, err := sys.Parse(buf[at:])
+		if err != nil {
+			break // Put reports it
+		}
+		if next := sys.After(buf[at:]); next >= to {
+			return buf[:at+length], true
+		}
+		at += length
+	}
+	return buf, false
+}
+
 // Range is a part of sorted Entries, for one goroutine.
 type Range struct {
 	of       *Entries

@@ -3,7 +3,10 @@
 package walk
 
 import (
+	"math"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/order"
 	"github.com/fastlabel/fastlabel/internal/sys"
@@ -19,7 +22,8 @@ import (
 // run; no worker waits for that, but the directory does, in a queue. There it is like any that
 // will be needed again: the cache may close it.
 //
-// Who owns what: gathered entries belong to the worker that gathers them. Then they are shared,
+// Who owns what: gathered entries belong to the worker that gathers them, or to two of them and a
+// mutex. Then they are shared,
 // and only read, by the workers on their ranges, and belong to the one whose range is the last to
 // be done, which frees them. The pool's deques, and the counter of ranges (package order), order
 // that.
@@ -38,6 +42,8 @@ const (
 type gathered struct {
 	dir     *directory // nil: the memory is free
 	entries *order.Entries
+	mu      sync.Mutex   // guards the entries while they are gathered
+	readers atomic.Int32 // that gather them
 }
 
 // sorter has the memory in which a walk sorts directories, and those that wait for it.
@@ -70,9 +76,9 @@ func (s *sorter) take(d *directory, wrong bool, c *dirCache) *gathered {
 
 // clear releases the directories that a stopped walk left.
 func (s *sorter) clear(c *dirCache) {
-	for _, g := range s.memory {
-		if g.dir != nil {
-			c.release(g.dir)
+	for i := range s.memory {
+		if d := s.memory[i].dir; d != nil {
+			c.release(d)
 		}
 	}
 }
@@ -99,7 +105,8 @@ func (w *worker) sortRest(d *directory, fd, n int) (left int, taken bool) {
 		}
 		w.entries(d, fd, w.buf[:end:end])
 		if wrong = w.labels.wrong >= guessAfter; wrong {
-			next = gather{d, sys.After(w.buf[last:]), job.Kernel.Sorting.Room(st.Size)}
+			room := job.Kernel.Sorting.Room(st.Size)
+			next = gather{d, sys.After(w.buf[last:]), room, st.Size <= int64(room)}
 		}
 		n = copy(w.buf, w.buf[end:n])
 	}
@@ -112,7 +119,7 @@ func (w *worker) sortRest(d *directory, fd, n int) (left int, taken bool) {
 	s.mu.Unlock()
 	switch {
 	case g != nil:
-		w.gather(g, next.budget, n)
+		w.gather(g, next, n)
 	case !wrong:
 		return n, false
 	}
@@ -124,6 +131,7 @@ type gather struct {
 	dir    *directory
 	from   int64
 	budget int
+	fits   bool // all of it
 }
 
 func (r gather) do(w *worker) {
@@ -135,26 +143,84 @@ func (r gather) do(w *worker) {
 		g.done(w)
 		return
 	}
-	w.gather(g, r.budget, 0)
+	w.gather(g, r, 0)
 }
 
 // gather makes work of the n bytes of entries in the buffer and of what follows them, as much
-// as fits, and of the rest.
-func (w *worker) gather(g *gathered, budget, n int) {
+// as fits, and of the rest. If all of it fits, another worker reads the upper half.
+func (w *worker) gather(g *gathered, r gather, n int) {
 	d := g.dir
 	w.pos.at(d, nil)
-	g.entries = g.entries.Begin(max(budget, bufferSize))
-	for more := true; ; n, more = w.fill(d, d.FD(), 0) {
-		if err := g.entries.Put(w.buf[:n]); err != nil {
-			w.labels.failDir(d, "getdents64", err)
+	g.entries = g.entries.Begin(max(r.budget, bufferSize))
+	g.readers.Store(1)
+	if r.fits && r.from < order.Middle {
+		if fd, _, e := w.mount.OpenDir(d.FD(), sys.Cname(".")); e == 0 {
+			g.readers.Store(2)
+			w.push(upper{g, fd})
+			w.read(g, true, d.FD(), n, order.Middle)
+			return
 		}
-		if !more {
+	}
+	w.read(g, false, d.FD(), n, math.MaxInt64)
+}
+
+// upper is the upper half of a directory that is gathered, with a descriptor of its own.
+type upper struct {
+	of *gathered
+	fd int
+}
+
+func (u upper) do(w *worker) {
+	d := u.of.dir
+	w.pos.at(d, nil)
+	switch e := sys.Rewind(u.fd, order.Middle); e {
+	case 0:
+		w.read(u.of, true, u.fd, 0, math.MaxInt64)
+	case syscall.EINVAL: // d has no index: positions are offsets
+		u.of.sort(w)
+	default:
+		w.labels.failDir(d, "lseek", e)
+		u.of.sort(w)
+	}
+	sys.Close(u.fd)
+}
+
+// read gathers the n bytes of entries in the buffer and what fd gives before the position to. A
+// directory that fits, and has grown since, is labelled as it lies where there is no room.
+func (w *worker) read(g *gathered, fits bool, fd, n int, to int64) {
+	d := g.dir
+	for more := true; ; n, more = w.fill(d, fd, 0) {
+		buf, ended := order.Before(w.buf[:n], to)
+		if room, err := g.put(buf); err != nil {
+			w.labels.failDir(d, "getdents64", err)
+		} else if !room {
+			w.entries(d, fd, buf)
+		}
+		if !more || ended || w.queue.Stopped() {
 			break
 		}
-		if w.queue.Stopped() || !g.entries.Room(bufferSize) {
+		if !fits && !g.entries.Room(bufferSize) {
 			defer w.pushRest(d)()
 			break
 		}
+	}
+	g.sort(w)
+}
+
+// put adds what a reader has read, if there is room.
+func (g *gathered) put(buf []byte) (room bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if room = g.entries.Room(len(buf)); room {
+		err = g.entries.Put(buf)
+	}
+	return room, err
+}
+
+// sort makes work of what the last reader has gathered.
+func (g *gathered) sort(w *worker) {
+	if g.readers.Add(-1) > 0 {
+		return
 	}
 	count := 0
 	w.pos.pause(func() { count = g.entries.Sort() }) // six million names take half a second

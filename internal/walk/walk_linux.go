@@ -179,8 +179,11 @@ func (k *Walk) Run(ctx context.Context) (err error) {
 		items, err = k.runPool(items)
 	}
 	for _, it := range items {
-		if r, is := it.(rest); is {
-			k.cache.release(r.dir)
+		switch it := it.(type) {
+		case rest:
+			k.cache.release(it.dir)
+		case upper:
+			sys.Close(it.fd)
 		}
 	}
 	k.cache.clear()
