@@ -347,8 +347,8 @@ func (c *Root) reread(ctx context.Context) (written int64, err error) {
 func (c *Root) unclaim(ctx context.Context) (claim bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.Right() { // by a Revoke
-		return false, cmp.Or(context.Cause(ctx), context.Canceled)
+	if failed := c.Walk.Failed(); failed != nil || !c.Right() { // since it was written, or by a Revoke
+		return false, cmp.Or(failed, context.Cause(ctx), context.Canceled)
 	}
 	if err := c.look(); err != nil {
 		return false, err
