@@ -18,6 +18,7 @@ import (
 	"github.com/opencontainers/selinux/go-selinux"
 	"golang.org/x/sys/unix"
 
+	"github.com/fastlabel/fastlabel/internal/policy"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -138,6 +139,9 @@ func TestDropinCosts(t *testing.T) {
 				allocs = min(allocs, testing.AllocsPerRun(1, call))
 			}
 			most := [...]int{c.tmpfs, c.ext4, c.xfs}[k]
+			if !policy.Off() && c.name != "file" { // the loaded policy is asked whether it knows the label
+				most, c.allocs = most+5, c.allocs+5
+			}
 			if best.calls > most || allocs > c.allocs || strings.Contains(said, "disk") || strings.Contains(said, "mounts") || strings.Contains(said, "lock") != c.wrong {
 				t.Errorf("%s, %s: %s and %.0f allocations, want %d and %.0f at most", fs, c.name, said, allocs, most, c.allocs)
 			}

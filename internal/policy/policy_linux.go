@@ -7,12 +7,12 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/internal/sys"
@@ -42,37 +42,28 @@ func (p *Policy) Know(label string) (printed, note string, err error) {
 	return printed, "", nil
 }
 
-// ask writes question, if there is one, to a file of selinuxfs, and returns what can be read there.
+// ask writes question, if there is one, to a file of selinuxfs, and returns what can be read there. It
+// takes five calls: each Know asks. In any other filesystem there is none.
 func ask(name string, flags int, question string) (string, error) {
-	f, err := open(name, flags)
-	if err != nil {
-		return "", err
+	if Off() {
+		return "", os.ErrNotExist
 	}
-	defer f.Close()
+	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname("/sys/fs/selinux/"+name), flags|sys.OpenRead, 0)
+	if e != 0 {
+		return "", e
+	}
+	defer sys.Close(fd)
+	if kind, e := sys.FSType(fd); e != 0 || kind != sys.Selinux {
+		return "", os.ErrNotExist // something is mounted over it
+	}
 	if flags != os.O_RDONLY {
-		if _, err := f.WriteString(question); err != nil || flags == os.O_WRONLY {
+		if _, err := unix.Write(fd, []byte(question)); err != nil || flags == os.O_WRONLY {
 			return "", err
 		}
 	}
-	answer, err := io.ReadAll(f)
-	return secctx.Trim(answer), err
-}
-
-// open opens a file of the kernel's SELinux interface. In any other filesystem there is none.
-func open(name string, flags int) (*os.File, error) {
-	if Off() {
-		return nil, os.ErrNotExist
-	}
-	path := "/sys/fs/selinux/" + name
-	fd, e := sys.Openat(sys.AtFdcwd, sys.Cname(path), flags|sys.OpenRead, 0)
-	if e != 0 {
-		return nil, &fs.PathError{Op: "openat", Path: path, Err: e}
-	}
-	if kind, e := sys.FSType(fd); e != 0 || kind != sys.Selinux {
-		sys.Close(fd) // something is mounted over it
-		return nil, os.ErrNotExist
-	}
-	return os.NewFile(uintptr(fd), path), nil
+	answer := make([]byte, 4096) // the kernel gives a page at most
+	n, err := unix.Read(fd, answer)
+	return secctx.Trim(answer[:max(0, n)]), err
 }
 
 // Off reports that this kernel has no SELinux, or that it is off, which
