@@ -90,9 +90,9 @@ func TestCreatedAtCommit(t *testing.T) {
 		}
 		first, before := true, 20
 		cmd := exec.Command(treetest.Command(t), "-q", "--label", newLabel, root)
-		end := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR, unix.SYS_SETXATTR}, func(c treetest.Notice) treetest.Answer {
+		end := treetest.Supervise(t, cmd, []int{unix.SYS_FSETXATTR, unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTRAT}, func(c treetest.Notice) treetest.Answer {
 			switch {
-			case what == "early" && c.Nr == unix.SYS_SETXATTR && first: // the root was read
+			case what == "early" && c.Nr != unix.SYS_FSETXATTR && first: // the root was read
 				first, before = false, 21
 				time.Sleep(20 * time.Millisecond) // the root's times tell it from the seal
 				create()

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/commit"
+	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -105,11 +106,16 @@ func TestMissingRoots(t *testing.T) {
 		writeFile(t, name+"/f")
 		t.Chdir(name)
 	}
-	if r, err := Tree(t.Context(), ".", newLabel, nil); err != nil || !r.Complete || r.Written != 2 {
+	dot, err := os.Open(".")
+	treetest.Must(t, err)
+	defer dot.Close()
+	_, byPath := sys.Statmount(int(dot.Fd())) // before Linux 6.8 what is mounted beneath it is found by its path
+	r, err := Tree(t.Context(), ".", newLabel, nil)
+	if byPath == 0 && (err != nil || !r.Complete || r.Written != 2) || byPath != 0 && !errors.Is(err, syscall.ENAMETOOLONG) {
 		t.Errorf("a deep root without mounts: %+v, %v", r, err)
 	}
-	byPath := Rules{Contexts: contextsFor(t, dir, "@(/.*)? "+usrLabel+"\n")}
-	if r, err := Apply(t.Context(), ".", byPath, nil); !errors.Is(err, syscall.ENAMETOOLONG) {
+	rules := Rules{Contexts: contextsFor(t, dir, "@(/.*)? "+usrLabel+"\n")}
+	if r, err := Apply(t.Context(), ".", rules, nil); !errors.Is(err, syscall.ENAMETOOLONG) {
 		t.Errorf("a deep root by path: %+v, %v", r, err)
 	}
 	treetest.Must(t, os.Symlink("nowhere", filepath.Join(dir, "link")), os.Mkdir("m", 0o700), unix.Mount("m", "m", "tmpfs", 0, ""))
