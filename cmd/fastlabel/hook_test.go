@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,6 +103,14 @@ func callHook(ctx context.Context, t *testing.T, a app, stdin io.Reader, args ..
 	return code, stderr.String()
 }
 
+// expect runs the hook, compares it as expectHook does, and returns what it says.
+func (c *container) expect(a app, args string, code int, want ...string) string {
+	c.t.Helper()
+	got, said := c.run(c.t.Context(), a, strings.Fields(args)...)
+	expectHook(c.t, "hook "+args, got, code, said, want...)
+	return said
+}
+
 // expectHook compares a run with what it should say: nothing, or lines.
 func expectHook(t *testing.T, name string, code, wantCode int, said string, want ...string) {
 	t.Helper()
@@ -160,7 +169,8 @@ func TestHookChooses(t *testing.T) {
 		x := newContainer(t, strings.Fields(c.annotations)...)
 		x.bind("/v", "v")
 		x.bind("/w", "w", "rw", "ro")
-		x.bind("/same", x.dir+"/v/../v/")
+		treetest.Must(t, os.Symlink("v", x.dir+"/link"))
+		x.bind("/same", x.dir+"/link/../v/")
 		x.bind("/etc/hosts", x.dir+"/file")
 		x.bind("rel", "./rel")
 		x.mounts = append(x.mounts, mount("/opt", "none", x.dir+"/opt", "rw", "rbind"))
@@ -173,54 +183,31 @@ func TestHookChooses(t *testing.T) {
 			x.mounts = append(x.mounts, mount("/empty", "bind", ""))
 		}
 		var r recorder
-		code, said := x.run(t.Context(), r.app(x.dir))
 		var lines []string
 		if c.says != "" {
 			lines = append(lines, "fastlabel: container c1: "+c.says)
 		}
-		expectHook(t, c.annotations, code, c.code, said, lines...)
+		x.expect(r.app(x.dir), "", c.code, lines...)
 		if got := strings.Join(r.asked, ";"); got != c.want {
 			t.Errorf("%s: %s, not %s", c.annotations, got, c.want)
 		}
 	}
 }
 
-// The annotations are the state's, or config.json's where it has none; a
-// container without a label is nobody's business; crun's state is as good.
+// The annotations are the state's, or config.json's where it has none. Where they ask for
+// nothing, config.json is not read.
 func TestHookStates(t *testing.T) {
-	run := func(name, want string, change func(*container)) {
-		t.Helper()
-		x := newContainer(t, "relabel=true")
-		x.bind("/v", "v")
-		change(x)
-		var r recorder
-		code, said := x.run(t.Context(), r.app(x.dir))
-		expectHook(t, name, code, exit.Done, said)
-		if got := strings.Join(r.asked, ";"); got != want {
-			t.Errorf("%s: %q, not %q", name, got, want)
-		}
+	x := newContainer(t, "relabel=true")
+	x.bind("/v", "v")
+	x.config["annotations"] = x.state["annotations"]
+	var r recorder
+	x.state["annotations"] = map[string]string{}
+	x.expect(r.app(x.dir), "", exit.Done)
+	x.state["annotations"], x.state["bundle"] = map[string]string{"other": "x"}, "/nothere"
+	x.expect(r.app(x.dir), "", exit.Done)
+	if !slices.Equal(r.asked, []string{"v " + mountLabel + " root"}) {
+		t.Errorf("asked for %q", r.asked)
 	}
-	const done = "v " + mountLabel + " root"
-	run("crun", done, func(x *container) {
-		x.state["ociVersion"], x.state["status"], x.state["root"] = "1.0", "created", x.bundle+"/rootfs"
-	})
-	run("from config.json", done, func(x *container) {
-		x.config["annotations"] = x.state["annotations"]
-		delete(x.state, "annotations")
-	})
-	run("empty in the state", done, func(x *container) {
-		x.config["annotations"] = x.state["annotations"]
-		x.state["annotations"] = map[string]string{}
-	})
-	run("the state's win", "", func(x *container) {
-		x.config["annotations"] = x.state["annotations"]
-		x.state["annotations"] = map[string]string{"other": "x"}
-	})
-	run("nothing asked, no bundle", "", func(x *container) {
-		x.state["annotations"] = map[string]string{"other": "x"}
-		x.state["bundle"] = "/nothere"
-	})
-	run("no label", "", func(x *container) { delete(x.config, "linux") })
 }
 
 // A state that is none ends the hook with 1 and a line, and touches nothing.
@@ -234,8 +221,7 @@ func TestHookRefusesStates(t *testing.T) {
 
 	x := newContainer(t, "relabel=true")
 	x.state["id"], x.state["bundle"] = "c\n1\x1b[31m", "/not\nhere"
-	code, said = x.run(t.Context(), broken)
-	expectHook(t, "escapes", code, exit.Failed, said, `fastlabel: container "c\n1\x1b[31m": bundle: lstat /not\nhere: `)
+	x.expect(broken, "", exit.Failed, `fastlabel: container "c\n1\x1b[31m": bundle: lstat /not\nhere: `)
 }
 
 type endless struct{}
@@ -255,10 +241,9 @@ func TestHookTells(t *testing.T) {
 		x.bind("/to/"+name, name)
 	}
 	x.bind("/twice", x.dir+"/failed")
-	code, said := x.run(t.Context(), fake())
-	text := "fastlabel: container c1: /to/"
-	expectHook(
-		t, "all", code, exit.Failed, said,
+	const text = "fastlabel: container c1: /to/"
+	said := x.expect(
+		fake(), "", exit.Failed,
 		"fastlabel: container c1: /to/failed, /twice: \"DIR/failed/na\\xffme\\n\": setxattrat: operation not permitted\n",
 		"/twice: \"DIR/failed\": syncfs: input/output error\n",
 		text+"missing: \"DIR/missing\": openat: no such file or directory\n",
@@ -275,18 +260,16 @@ func TestHookTells(t *testing.T) {
 	if strings.Contains(said, "/to/one") || strings.Count(said, "read-only file system") != report.MaxListed {
 		t.Errorf("too much is said:\n%s", said)
 	}
-	code, said = x.run(t.Context(), fake(), "-v")
-	expectHook(t, "-v", code, exit.Failed, said, text+"one: 1 entry, 0 written, 1 right, 0 failed")
+	x.expect(fake(), "-v", exit.Failed, text+"one: 1 entry, 0 written, 1 right, 0 failed")
 
 	// No label is to be had on a filesystem: that alone stops no container.
-	x = newContainer(t, "relabel=/to/unsupported")
-	x.bind("/to/unsupported", "unsupported")
-	code, said = x.run(t.Context(), fake())
-	expectHook(t, "unsupported", code, exit.Done, said, "no label can be set there\n")
-	x = newContainer(t, "relabel=/to/refused")
-	x.bind("/to/refused", "refused")
-	code, said = x.run(t.Context(), fake())
-	expectHook(t, "refused", code, exit.Failed, said, "relabelling is not allowed\n")
+	only := func(name string, code int, says string) {
+		x := newContainer(t, "relabel=/to/"+name)
+		x.bind("/to/"+name, name)
+		x.expect(fake(), "", code, says)
+	}
+	only("unsupported", exit.Done, "no label can be set there\n")
+	only("refused", exit.Failed, "relabelling is not allowed\n")
 }
 
 // The hook stops before the runtime would kill it.
@@ -311,14 +294,12 @@ func TestHookLimits(t *testing.T) {
 		{`{}`, 5 * time.Minute, 5 * time.Minute, 2500 * time.Millisecond},
 		{`{"createRuntime":[` + other + `]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
 		{`{"createRuntime":[` + other + `,` + own + `]}`, 0, 55 * time.Second, 2500 * time.Millisecond},
-		{`{"prestart":[` + own + `]}`, 0, 55 * time.Second, 2500 * time.Millisecond},
 		{`{"poststop":[` + own + `]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
 		{`{"prestart":[` + own + `]}`, 10 * time.Second, 10 * time.Second, 2500 * time.Millisecond},
 		{`{"prestart":[` + own + `]}`, 5 * time.Minute, 55 * time.Second, 2500 * time.Millisecond},
 		{`{"prestart":[` + own + `],"createRuntime":[{"path":` + text(link) + `,"timeout":20}]}`, 0, 15 * time.Second, 2500 * time.Millisecond},
 		{`{"createRuntime":[{"path":"/wrapper","args":` + text(os.Args) + `,"timeout":4}]}`, 0, 2 * time.Second, time.Second},
 		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":1}]}`, 0, 500 * time.Millisecond, 250 * time.Millisecond},
-		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":300}]}`, 0, 295 * time.Second, 2500 * time.Millisecond},
 		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":0}]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
 		{`{"createRuntime":[{"path":` + text(self) + `}]}`, 0, 100 * time.Second, 2500 * time.Millisecond},
 		{`{"createRuntime":[{"path":` + text(self) + `,"timeout":9223372036854775807}]}`, 0, 24*time.Hour - 5*time.Second, 2500 * time.Millisecond},
@@ -475,7 +456,18 @@ func TestHookFlood(t *testing.T) {
 		}
 		return "relabel=" + b.String() + more
 	}
-	run := func(ctx context.Context, x *container) (code int, lines []string) {
+	for _, c := range []struct {
+		asked string
+		lines int // on stderr and in the journal
+		last  string
+	}{
+		{list(53000, "/x"), 2, ": io.fastlabel.relabel lists more than 256 destinations\n"},
+		{list(255, "/"+strings.Repeat("long", 50000)), 2 * maxLines, " container c1: 207 more lines are left out\n"},
+		{"relabel=/" + strings.Repeat("\x1b\xff", 40000), 2, "..."},
+		{"relabel=/many", 2 * (report.MaxListed + 2), "1,234 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2\n"},
+	} {
+		x := newContainer(t, c.asked)
+		x.bind("/many", "many")
 		var stderr strings.Builder
 		h := &hook{app: fake(), settings: &settings{verbose: 1}, lines: &hookLines{stderr: &stderr, journal: &journal{path: path}, verbose: true}}
 		all := make(chan []string)
@@ -490,36 +482,18 @@ func TestHookFlood(t *testing.T) {
 				lines = append(lines, string(buf[:n]))
 			}
 		}()
-		code = h.run(ctx, strings.NewReader(x.write()))
+		code := h.run(t.Context(), strings.NewReader(x.write()))
 		over, err := net.Dial("unixgram", path)
 		treetest.Must(t, err)
 		_, err = over.Write([]byte("over"))
 		treetest.Must(t, err)
 		over.Close()
-		lines = <-all
-		for line := range strings.Lines(stderr.String()) {
-			lines = append(lines, line)
-		}
+		lines := slices.AppendSeq(<-all, strings.Lines(stderr.String()))
 		for _, line := range lines {
 			if len(line) > 8<<10 {
 				t.Errorf("a line of %d bytes", len(line))
 			}
 		}
-		return code, lines
-	}
-	for _, c := range []struct {
-		asked string
-		lines int // on stderr and in the journal
-		last  string
-	}{
-		{list(53000, "/x"), 2, ": io.fastlabel.relabel lists more than 256 destinations\n"},
-		{list(255, "/"+strings.Repeat("long", 50000)), 2 * maxLines, " container c1: 207 more lines are left out\n"},
-		{"relabel=/" + strings.Repeat("\x1b\xff", 40000), 2, "..."},
-		{"relabel=/many", 2 * (report.MaxListed + 2), "1,234 failed, 0.010 s; label system_u:object_r:container_file_t:s0:c1,c2\n"},
-	} {
-		x := newContainer(t, c.asked)
-		x.bind("/many", "many")
-		code, lines := run(t.Context(), x)
 		if code != exit.Failed || len(lines) != c.lines || !strings.HasSuffix(strings.TrimSuffix(" "+lines[len(lines)-1], "\n"), strings.TrimSuffix(c.last, "\n")) {
 			t.Errorf("%.40s: exit %d, %d lines, the last is %.200s", c.asked, code, len(lines), lines[len(lines)-1])
 		}
@@ -580,80 +554,7 @@ func ownRuntime(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 }
 
-// The hook with the library, on trees: what is asked is labelled, and nothing
-// else.
-func TestHookReal(t *testing.T) {
-	ownRuntime(t)
-	x := newContainer(t, "relabel=/data,/ro")
-	for _, name := range []string{"data", "ro", "else", "bundle/rel"} {
-		plant(t, filepath.Join(x.dir, name), 3, 4) // 16 entries
-	}
-	treetest.Must(t, os.Symlink("data", x.dir+"/link"))
-	x.bind("/data", x.dir+"/link", "rbind")
-	x.bind("/ro", "ro", "ro", "rbind")
-	x.bind("/else", "else")
-	x.bind("/rel", "./rel")
-	code, said := x.run(t.Context(), real())
-	expectHook(t, "two", code, exit.Done, said)
-	only(t, x.dir+"/data", mountLabel, 16)
-	only(t, x.dir+"/ro", mountLabel, 16)
-	only(t, x.dir+"/else", others, 16)
-	only(t, x.bundle+"/rel", others, 16)
-
-	// The default trusts a root that is right; top sees what is beneath it.
-	setLabel(t, x.dir+"/data/d1/f1", others)
-	code, said = x.run(t.Context(), real(), "-v")
-	expectHook(t, "again", code, exit.Done, said, "/data: already labelled (root), ", "/ro: already labelled (root), ")
-	x.state["annotations"] = map[string]string{oci.AskRelabel: "/data", oci.TrySkip[1]: "true"}
-	setLabel(t, x.dir+"/data/d1", others)
-	code, said = x.run(t.Context(), real(), "-v")
-	expectHook(t, "top", code, exit.Done, said, "/data: 16 entries, 2 written, 14 right")
-	only(t, x.dir+"/data", mountLabel, 16)
-
-	// Volumes that are shared, with a label of their own.
-	x.state["annotations"] = map[string]string{oci.AskRelabel: "true", oci.AskShared: "true", oci.AskLabel: "u:r:t_t:s0:c4"}
-	code, said = x.run(t.Context(), real())
-	expectHook(t, "shared", code, exit.Done, said, "/ro: skipped: DIR/ro is mounted read-only; io.fastlabel.relabel can list it\n")
-	for _, name := range []string{"data", "else", "bundle/rel"} {
-		only(t, filepath.Join(x.dir, name), "u:r:t_t:s0", 16)
-	}
-	only(t, x.dir+"/ro", mountLabel, 16)
-}
-
-// With "true", what the runtime brings from the host is left alone: the host
-// needs it as it is. Asked for by name it is not.
-func TestHookLeavesAlone(t *testing.T) {
-	x := newContainer(t, "relabel=true")
-	treetest.Must(t, syscall.Mkfifo(x.dir+"/fifo", 0o600))
-	l, err := net.Listen("unix", x.dir+"/sock")
-	treetest.Must(t, err)
-	defer l.Close()
-	for destination, source := range map[string]string{
-		"/fifo": x.dir + "/fifo", "/sock": x.dir + "/sock", "/dev/null": "/dev/null", "/dev/shm": "/dev/shm",
-		"/host/proc": "/proc", "/sys/fs": "/sys/fs", "/etc/hosts": x.dir + "/hosts",
-	} {
-		x.bind(destination, source)
-	}
-	treetest.Must(t, os.WriteFile(x.dir+"/hosts", nil, 0o600))
-	var r recorder
-	code, said := x.run(t.Context(), r.app(x.dir))
-	expectHook(
-		t, "true", code, exit.Done, said, "/fifo: skipped: DIR/fifo is a FIFO; io.fastlabel.relabel can list it\n", "is a socket",
-		"/dev/null is a system directory or device, or holds one\n", "/dev/shm is the host's own", "/proc is a system directory or device, or holds one\n", "/sys/fs is the host's own", "hosts is a file",
-	)
-	if len(r.asked) != 0 {
-		t.Errorf("asked for %q", r.asked)
-	}
-	x.state["annotations"] = map[string]string{oci.AskRelabel: "/fifo,/sock"}
-	r = recorder{}
-	code, said = x.run(t.Context(), r.app(x.dir))
-	expectHook(t, "listed", code, exit.Done, said)
-	if len(r.asked) != 2 {
-		t.Errorf("%q", r.asked)
-	}
-}
-
-// With "true" a directory of the system among the mounts is left alone, and said to be, also
+// The hook with the library. With "true" a directory of the system among the mounts is left alone, and said to be, also
 // where only the engine knows it. A list that names one refuses the container.
 func TestHookSystem(t *testing.T) {
 	ownRuntime(t)
@@ -664,17 +565,15 @@ func TestHookSystem(t *testing.T) {
 	x.bind("/log", "/var/log")
 	x.bind("/home", "home")
 	x.bind("/state", "state")
-	code, said := x.run(t.Context(), real())
-	expectHook(
-		t, "true", code, exit.Done, said, "/log: skipped: /var/log is a system directory or device, or holds one\n",
+	x.expect(
+		real(), "", exit.Done, "/log: skipped: /var/log is a system directory or device, or holds one\n",
 		`/home: skipped: "DIR/home": relabel: relabelling is not allowed: DIR/home is a system directory or a home, or holds one`,
 	)
 	only(t, x.dir+"/state", mountLabel, 3)
 	only(t, x.dir+"/home", others, 3)
 	for _, place := range []string{"/log", "/home"} {
 		x.state["annotations"] = map[string]string{oci.AskRelabel: place}
-		code, said = x.run(t.Context(), real())
-		expectHook(t, "a list", code, exit.Failed, said, place+`: "`, "relabelling is not allowed")
+		x.expect(real(), "", exit.Failed, place+`: "`, "relabelling is not allowed")
 	}
 	only(t, x.dir+"/home", others, 3)
 }
@@ -712,6 +611,5 @@ func TestHookReadOnly(t *testing.T) {
 	a := real()
 	a.readOnly = func(string) bool { return true }
 	plant(t, x.dir+"/v", 1, 1)
-	code, said := x.run(t.Context(), a)
-	expectHook(t, "read-only", code, exit.Done, said, "relabel: read-only file system: not everything has the label, and nothing was written\n", "/v: skipped: no label can be set there\n")
+	x.expect(a, "", exit.Done, "relabel: read-only file system: not everything has the label, and nothing was written\n", "/v: skipped: no label can be set there\n")
 }

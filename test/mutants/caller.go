@@ -44,7 +44,7 @@ func callers() []Mutant {
 			volume, "bool { return lies(source, p) }", "bool { return source == p }"),
 		mutant("hook-kubelets", "TestHookHosts", "what the kubelet writes and labels is no volume",
 			volume, "if h.isKubelets(source) {", "if false {"),
-		mutant("hook-labels-the-host", "TestHookLeavesAlone", "true labels volumes, and nothing of the host's",
+		mutant("hook-labels-the-host", "TestHookChooses", "true labels volumes, and nothing of the host's",
 			hook, "why := host.NoVolume(m, source); why != \"\"", "why := host.NoVolume(m, source); why == \"never\""),
 	}
 }

@@ -192,7 +192,8 @@ func TestHookHosts(t *testing.T) {
 	} {
 		treetest.Must(t, os.MkdirAll(pod+d, 0o700))
 	}
-	treetest.Must(t, os.WriteFile(pod+"/etc-hosts", nil, 0o600))
+	treetest.Must(t, os.WriteFile(pod+"/etc-hosts", nil, 0o600), os.WriteFile(kubelet+"/file", nil, 0o600))
+	treetest.Must(t, syscall.Mkfifo(kubelet+"/fifo", 0o600), syscall.Mknod(kubelet+"/sock", syscall.S_IFSOCK|0o600, 0))
 	for source, want := range map[string]string{
 		"/": NeverWhole, "/etc": NeverWhole, "/etc/localtime": "the host's own", "/usr/share/zoneinfo": "the host's own", "/run": NeverWhole, "/dev/shm": "the host's own", "/dev/null": NeverWhole,
 		"/proc/1": "the host's own", "/sys": NeverWhole, "/etcetera": "", "/var/lib/kubelet": "the kubelet's own", "/var/lib": NeverWhole, "/var/log": NeverWhole, "/home": NeverWhole, "/home/app": "", "/var/log/app": "", "/var/lib/kubelet/pods": "the kubelet's own",
@@ -200,7 +201,7 @@ func TestHookHosts(t *testing.T) {
 		pod + "/volumes/kubernetes.io~secret/s": "the kubelet's own", pod + "/volumes/kubernetes.io~configmap/c": "the kubelet's own", pod + "/volumes/kubernetes.io~projected/kube-api-access": "the kubelet's own",
 		pod + "/volumes/kubernetes.io~downward-api/d": "the kubelet's own", pod + "/volumes/kubernetes.io~csi/pvc/mount": "", pod + "/volumes/kubernetes.io~empty-dir/e": "",
 		pod + "/volume-subpaths/s/web/0": "the kubelet's own", pod + "/volume-subpaths/pvc/web/1": "", pod + "/etc-hosts": "the kubelet's own", pod + "/containers/web/0": "the kubelet's own",
-		kubelet: "",
+		kubelet: "", kubelet + "/fifo": "a FIFO", kubelet + "/sock": "a socket", kubelet + "/file": "a file",
 	} {
 		if got := TheHost().NoVolume(Mount{}, source); got != want {
 			t.Errorf("%s: %q, not %q", source, got, want)
