@@ -392,9 +392,7 @@ func TestGroupOtherLabel(t *testing.T) {
 // TestGroupFresh: a success is no answer to those who ask later, for there may be a stray
 // since. One who left has it done again.
 func TestGroupFresh(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{takes: time.Second}
-		g := s.group()
+	play(t, time.Second, func(t *testing.T, s *slow, g *group) {
 		done(t, g, root, keyA)
 		done(t, g, root, keyA)
 		s.takes = 4 * time.Second
@@ -405,7 +403,6 @@ func TestGroupFresh(t *testing.T) {
 		done(t, g, root, keyA)
 		done(t, g, root, keyA)
 		s.ran(t, keyA, keyA, keyA, keyA, keyA+again, keyA)
-		empty(t, g)
 	})
 }
 

@@ -44,13 +44,16 @@ func TestParseMountinfo(t *testing.T) {
 	}
 }
 
+// refused are lines that are none.
+var refused = []string{
+	"\n", "36 35 98:0 / /mnt rw ext4 /dev/root rw", "36 35 98:0 / /mnt - ext4 /dev/root rw", "36 35 98:0 / /mnt rw - ext4 /dev/root",
+	"x 35 98:0 / /mnt rw - ext4 /dev/root rw", "36 -1 98:0 / /mnt rw - ext4 /dev/root rw", "36 35 98:0 / /mnt r",
+	"1 18446744073709551616 3 4 5 6 - 7 8 9", "+1 2 3 4 5 6 - 7 8 9", "1 2 3 4 5 6 - 7 8",
+}
+
 // TestParseRefuses: a line that is none is an error, and no entry.
 func TestParseRefuses(t *testing.T) {
-	for _, line := range []string{
-		"\n", "36 35 98:0 / /mnt rw ext4 /dev/root rw", "36 35 98:0 / /mnt - ext4 /dev/root rw", "36 35 98:0 / /mnt rw - ext4 /dev/root",
-		"x 35 98:0 / /mnt rw - ext4 /dev/root rw", "36 -1 98:0 / /mnt rw - ext4 /dev/root rw", "36 35 98:0 / /mnt r",
-		"1 18446744073709551616 3 4 5 6 - 7 8 9", "+1 2 3 4 5 6 - 7 8 9", "1 2 3 4 5 6 - 7 8",
-	} {
+	for _, line := range refused {
 		if all, err := Parse(line); err == nil || len(all) > 0 {
 			t.Errorf("%q: %+v, %v", line, all, err)
 		}
