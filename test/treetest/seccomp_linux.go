@@ -51,7 +51,7 @@ func filter(t testing.TB, cmd *exec.Cmd, socket int, rules []string) {
 		cmd.Args = append([]string{self, cmd.Path}, cmd.Args...)
 		cmd.Path = self
 	}
-	cmd.Env = append(env, fmt.Sprintf("%s=%d:%s", filterEnv, socket, strings.Join(rules, ",")))
+	cmd.Env = slices.Concat(env, []string{fmt.Sprintf("%s=%d:%s", filterEnv, socket, strings.Join(rules, ","))})
 }
 
 // filterAndExec is the child's half: it sets the filter, sends the listener and becomes the
