@@ -110,6 +110,7 @@ func TestDropinCosts(t *testing.T) {
 			}
 			turn := &turnsOf[begun][len(turnsOf[begun])-1]
 			turn.calls++
+			turn.names = append(turn.names, c.Name)
 			switch {
 			case strings.HasPrefix(p, "/run/fastlabel"), strings.HasPrefix(c.Dir, "/run/fastlabel"):
 				turn.said += "a lock, "
@@ -143,7 +144,7 @@ func TestDropinCosts(t *testing.T) {
 				most, c.allocs = most+5, c.allocs+5
 			}
 			if best.calls > most || allocs > c.allocs || strings.Contains(said, "disk") || strings.Contains(said, "mounts") || strings.Contains(said, "lock") != c.wrong {
-				t.Errorf("%s, %s: %s and %.0f allocations, want %d and %.0f at most", fs, c.name, said, allocs, most, c.allocs)
+				t.Errorf("%s, %s: %s and %.0f allocations, want %d and %.0f at most: %s", fs, c.name, said, allocs, most, c.allocs, best.names)
 			}
 		}
 	}
@@ -152,5 +153,6 @@ func TestDropinCosts(t *testing.T) {
 // dropinTurn is one call of a drop-in: how many system calls it made, and which it should not.
 type dropinTurn struct {
 	calls int
+	names []string
 	said  string
 }
