@@ -18,7 +18,6 @@ import (
 // Labels by rules. No label on the root says that all is done: there is no seal, no commit and no
 // second reading, and the root comes first. Lock, confinement, skipping and counts are Tree's.
 
-// rules are those of one run.
 type rules struct {
 	Rules
 	change    rewrite                      // nil: what is wanted is written
@@ -31,7 +30,6 @@ func apply(ctx context.Context, path string, by Rules, o Options, in inner) (Rep
 	return r.execute(ctx, r.apply)
 }
 
-// apply is the whole path.
 func (r *relabelling) apply(ctx context.Context) (err error) {
 	rules := r.rules
 	if rules.change, err = rules.rewrite(); err != nil {

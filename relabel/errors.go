@@ -79,10 +79,7 @@ func (e *HungError) Error() string {
 
 func (e *HungError) Unwrap() error { return e.Cause }
 
-// hung returns a HungError.
-func hung(calls []run.Call, cause error) error {
-	return &HungError{Calls: hungCalls(calls), Cause: cause}
-}
+func hung(calls []run.Call, cause error) error { return &HungError{hungCalls(calls), cause} }
 
 func hungCalls(calls []run.Call) (hung []HungCall) {
 	for _, c := range calls {

@@ -72,7 +72,6 @@ const (
 	hadTurn
 )
 
-// flights is the Group's work.
 func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 	g.once.Do(func() {
 		g.all.At, g.all.Run, g.all.Hung = volumeAt, g.run, hungIn
@@ -135,7 +134,6 @@ func (g *Group) run(ctx context.Context, w *flight.Work[mounts.Volume, request, 
 	return err
 }
 
-// take waits until a run may walk.
 func (g *Group) take(ctx context.Context, t *task) error {
 	t.turn.CompareAndSwap(0, waitsForTurn)
 	select {
@@ -149,7 +147,6 @@ func (g *Group) take(ctx context.Context, t *task) error {
 	return nil
 }
 
-// give lets the next run walk.
 func (g *Group) give(t *task) {
 	if t.turn.Swap(hadTurn) == hasTurn {
 		<-g.turns
@@ -167,7 +164,7 @@ func (g *Group) Tree(ctx context.Context, root, label string, s Skip) (Report, e
 		return report, err
 	}
 	report.Label = want
-	if mounts.ThreadIsApart() {
+	if threadIsApart() {
 		return report, threadApart(root)
 	}
 	path, err := mounts.Absolute(root)
@@ -248,7 +245,6 @@ func (g *Group) Stop(ctx context.Context, root string) error {
 // Shutdown is Stop for all volumes, and for good.
 func (g *Group) Shutdown(ctx context.Context) error { return g.flights().Shutdown(ctx, ErrStopped) }
 
-// shown returns w as its callers see it.
 func shown(w flight.View[mounts.Volume, request, task]) Work {
 	s, _ := w.Data.progress.State()
 	p := Work{

@@ -29,8 +29,8 @@ func (r *relabelling) openSmall() error {
 	if root.Served || k.served || root.Stale || k.stale || root.Kind == sys.Overlay {
 		return nil
 	}
-	r.small, r.top.FD = true, root.Top
-	r.noteWay()
+	r.small = true
+	r.ready()
 	return nil
 }
 
@@ -46,13 +46,13 @@ func (r *relabelling) grow() error {
 	if op, e := r.enclose(r.root); e != 0 {
 		return rootError(pathError(op, r.path, e))
 	}
-	r.top.FD = r.root.Top
-	r.noteWay()
+	r.ready()
 	return nil
 }
 
-// noteWay reports how entries are labelled.
-func (r *relabelling) noteWay() {
+// ready begins the walk's top at the enclosed root, and reports how entries are labelled.
+func (r *relabelling) ready() {
+	r.top.FD = r.root.Top
 	way := r.root.Confined.String() + "/" + r.job(nil).Way(r.root).String()
 	if !sys.Fast {
 		way += "/slow"
@@ -62,12 +62,10 @@ func (r *relabelling) noteWay() {
 
 // enclose readies m for the walk.
 func (r *relabelling) enclose(m *mounts.Mount) (string, sys.Errno) {
-	if op, e := m.Enclose(r.bounds, mounts.Try{Clone: r.capabilities.clones, Openat2: r.capabilities.openat2}); e != 0 {
-		return op, e
-	}
+	op, e := m.Enclose(r.bounds, mounts.Try{Clone: r.capabilities.clones, Openat2: r.capabilities.openat2})
 	m.Served = m.Served || r.capabilities.served
 	m.Stale = m.Stale || r.capabilities.stale
-	return "", 0
+	return op, e
 }
 
 // order returns how the filesystem of m, which is open as fd, keeps the order of labels.
@@ -103,7 +101,7 @@ func (r *relabelling) job(want *walk.Want) *walk.Job {
 		Throttle:  r.o.Throttle,
 	}
 	if r.commit != nil {
-		j.Root = r.commit
+		j.Ours = r.commit.Ours
 	}
 	if r.rules != nil {
 		j.Change = r.rules.change

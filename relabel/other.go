@@ -28,6 +28,8 @@ func apply(_ context.Context, path string, rules Rules, _ Options, _ inner) (Rep
 
 func inspect(_, _ string, _ Skip) (RootState, error) { return RootState{}, errors.ErrUnsupported }
 
+func threadIsApart() bool { return false }
+
 func volumeAt(string, request) (v mounts.Volume, key request, err error) {
 	return v, key, errors.ErrUnsupported
 }

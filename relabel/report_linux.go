@@ -34,10 +34,9 @@ func (a *account) locked(f func()) {
 	f()
 }
 
-// begin counts what k counts from here on.
 func (a *account) begin(k *walk.Walk) { a.locked(func() { a.walks = append(a.walks, k) }) }
 
-// end follows begin when k has ended. At no time are its counts in neither, or in both.
+// end follows begin when k has ended. At no time are the counts of k in neither, or in both.
 func (a *account) end(k *walk.Walk) {
 	a.locked(func() {
 		a.total.Add(k.Tally())
@@ -65,13 +64,11 @@ func (a *account) now() (t walk.Tally, path string) {
 	return t, path
 }
 
-// of returns how many entries have had an outcome so far.
 func (a *account) of(o walk.Outcome) int64 {
 	t, _ := a.now()
 	return t.Of[o]
 }
 
-// set changes the Report.
 func (a *account) set(f func(report *Report)) { a.locked(func() { f(&a.report) }) }
 
 // soFar returns the Report of a run that has ended or is left behind.
@@ -87,7 +84,6 @@ func countsOf(t walk.Tally) Counts {
 	return Counts{t.Seen, t.Of[walk.Written], t.Of[walk.Right], t.Of[walk.Vanished], t.Of[walk.Skipped], t.Of[walk.Failed]}
 }
 
-// state returns the State for Progress.
 func (r *relabelling) state() State {
 	n, path := r.account.now()
 	s := State{Counts: countsOf(n), Path: path, Entered: n.Entered}
@@ -105,13 +101,11 @@ func (r *relabelling) state() State {
 	return s
 }
 
-// fail counts a failure, and reports it.
 func (a *account) fail(path, op string, err error) {
 	a.count(walk.Failed)
 	a.failure(path, op, err)
 }
 
-// skip counts what is skipped, and reports it.
 func (a *account) skip(path, reason string) {
 	a.count(walk.Skipped)
 	a.skipped(path, reason)
@@ -120,7 +114,7 @@ func (a *account) skip(path, reason string) {
 // mostFirst bounds the failures that are kept, beside the first of each further errno.
 const mostFirst = 16
 
-// failure reports a failure.
+// failure, change and skipped report what is counted elsewhere.
 func (a *account) failure(path, op string, err error) {
 	f := &fs.PathError{Op: op, Path: path, Err: err}
 	var e syscall.Errno // 0 stands for all errors that have none
@@ -139,14 +133,12 @@ func (a *account) failure(path, op string, err error) {
 	}
 }
 
-// change reports a label that was written.
 func (a *account) change(path, from, to string) {
 	if a.trace.Change != nil {
 		a.call(func() { a.trace.Change(path, from, to) })
 	}
 }
 
-// skipped reports what was skipped, and counted.
 func (a *account) skipped(path, reason string) {
 	if a.trace.Skip != nil {
 		a.call(func() { a.trace.Skip(path, reason) })
@@ -162,7 +154,7 @@ func (a *account) note(format string, args ...any) {
 	}
 }
 
-// failures returns why the run has failed by now, if it has.
+// failures is nil if nothing has failed by now.
 func (r *relabelling) failures() error {
 	n := r.account.of(walk.Failed)
 	r.account.mu.Lock()

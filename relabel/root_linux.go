@@ -41,6 +41,8 @@ func inspect(root, label string, skip Skip) (s RootState, err error) {
 	return s, err
 }
 
+func threadIsApart() bool { return mounts.ThreadIsApart() }
+
 // volumeAt returns the volume that root is, and key with its mount, if the mount matters.
 func volumeAt(root string, key request) (v mounts.Volume, with request, err error) {
 	err = probing.Ask(run.Call{Call: "openat", Path: root}, func() (err error) {
@@ -53,7 +55,6 @@ func volumeAt(root string, key request) (v mounts.Volume, with request, err erro
 	return v.ByAnyMount(), key, err
 }
 
-// inspect reads the root's own label.
 func (r *relabelling) inspect() (s RootState, err error) {
 	trust, has, err := r.trustOf(r.root)
 	if err != nil {
@@ -112,7 +113,7 @@ func (r *relabelling) isRight(ctx context.Context) (bool, error) {
 	}
 	defer func() { r.root.Leave(); r.small = false }()
 	j := r.job(nil)
-	j.Writes, j.Root, j.Events = walk.DryRun, nil, walk.Events{Failed: func(string, string, error) {}}
+	j.Writes, j.Ours, j.Events = walk.DryRun, nil, walk.Events{Failed: func(string, string, error) {}}
 	j.Grow = func() error { return errLarge }
 	j.ByName = true // below it is seen that nothing was mounted
 	top := walk.Top{FD: r.root.Top, Outcome: walk.Skipped}

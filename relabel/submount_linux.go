@@ -34,7 +34,6 @@ func (r *relabelling) submounts(ctx context.Context) error {
 	}
 	for _, info := range beneath { // one may have been unmounted or moved after its walk
 		found, _, err := r.root.Find(info, r.bounds, &r.run.Main)
-		r.run.Main.At("", "")
 		if err != nil && r.account.of(walk.Failed) == 0 {
 			r.account.fail(err.Path, err.Op, err.Err)
 		}
@@ -47,7 +46,6 @@ func (r *relabelling) submounts(ctx context.Context) error {
 
 func (r *relabelling) submount(ctx context.Context, info mountinfo.Mount) error {
 	m, why, err := r.root.Find(info, r.bounds, &r.run.Main)
-	r.run.Main.At("", "")
 	if err != nil {
 		r.account.fail(err.Path, err.Op, err.Err)
 		return nil

@@ -43,7 +43,6 @@ type relabelling struct {
 	commit       *commit.Root // of a root that may be written
 }
 
-// tree is Tree and Verify.
 func tree(ctx context.Context, path, label string, o Options, in inner) (Report, error) {
 	r := newRelabelling(o, in, path, label)
 	return r.execute(ctx, r.tree)

@@ -58,7 +58,6 @@ func parseClaim(text string) claim {
 	return claim{want, seal, strings.Fields(former)}
 }
 
-// claimed reads the claim that is on the root.
 func (c *Root) claimed() (k claim, is bool, err error) {
 	if c.Stale {
 		if _, e := sys.Refresh(c.FD, nil); e != 0 {

@@ -39,7 +39,6 @@ type Lock struct {
 	fd   int           // the lock file, a bare descriptor that nothing collects; -1: not locked
 }
 
-// volume is a volume's root.
 type volume struct{ dev, ino uint64 }
 
 // queue has the callers of one process wait in memory, in the order in which they came: only the
@@ -50,7 +49,6 @@ type queue struct {
 	lines map[volume][]*Lock // of volumes in use
 }
 
-// process is the queue of this process.
 var process = queue{lines: make(map[volume][]*Lock)}
 
 // TakeLock waits for the lock of the volume that has the root within ctx, and calls wait once, if it
@@ -91,7 +89,6 @@ func (l *Lock) Release() {
 	process.leave(l)
 }
 
-// enter puts l at the end of its line.
 func (q *queue) enter(l *Lock) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -73,7 +73,6 @@ var (
 	transaction = barrier{"BTRFS_IOC_WAIT_SYNC", endTransaction}
 )
 
-// barriers are those of each order.
 var barriers = [...]struct {
 	all  barrier // what was written to the filesystem so far comes before what is written later
 	one  barrier // what was written to the directory itself does

@@ -67,7 +67,6 @@ type left struct {
 	claim bool // of this run
 }
 
-// enter is a step from one state to another.
 func (c *Root) enter(s state, label string, claim bool) { c.is.Store(&left{s, label, claim}) }
 
 // Right reports whether the root has the label, and is trusted.

@@ -169,7 +169,6 @@ func (g *Group[I, K, D]) arrive(ctx context.Context, root string, key K) (*Work[
 	return g.join(l.id, root, l.key), nil
 }
 
-// look is one look at a root.
 type look[I, K any] struct {
 	root string
 	stop context.CancelCauseFunc // of the caller who waits for it
@@ -261,7 +260,6 @@ func (g *Group[I, K, D]) serve(id I) {
 	go g.run(w)
 }
 
-// run runs w, and lets the next one begin.
 func (g *Group[I, K, D]) run(w *Work[I, K, D]) {
 	err := g.Run(w.ctx, w)
 	g.mu.Lock()
@@ -280,7 +278,6 @@ func (g *Group[I, K, D]) run(w *Work[I, K, D]) {
 	g.sweep()
 }
 
-// leave is for a caller who waits no longer.
 func (g *Group[I, K, D]) leave(w *Work[I, K, D]) View[I, K, D] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -428,7 +425,6 @@ func await(ctx context.Context, c <-chan struct{}) bool {
 	}
 }
 
-// closed reports whether c is.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -22,7 +22,6 @@ import (
 // lock, as a home may lie on one. What is open is closed when neither a run nor the next one
 // needs it.
 
-// kept has what the runs of a process share.
 type kept struct {
 	places refusals
 
@@ -68,7 +67,6 @@ func (k *kept) enter(root Seen) (*opened, uint64, error) {
 	return k.now, k.events, nil
 }
 
-// leave is the end of a run that entered.
 func (k *kept) leave(o *opened) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

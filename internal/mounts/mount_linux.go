@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package mounts keeps a run inside its tree: which places are never relabelled, what is mounted in
+// the tree, what in a mount is skipped, and how a walk is confined to it.
+//
+//	Exclusions ▶ OpenProc ▶ Refusals ▶ OpenRoot ▶ Admit ▶ Learn ▶ Enclose ▶ Find, for each submount
+//
+// What is looked up by a path is looked up before the root is opened, and all else from a descriptor
+// of the root. From the walk's beginning a Proc is only read, by any goroutine, and so is a Mount
+// from Enclose to Leave.
 package mounts
 
 import (
@@ -57,13 +65,7 @@ type Mount struct {
 const ReadOnlySubvolume = "a read-only subvolume"
 
 // Now names the call on m that comes next; with "" the last one has returned.
-func (m *Mount) Now(call string) {
-	path := m.Path
-	if call == "" {
-		path = ""
-	}
-	m.Activity.At(call, path)
-}
+func (m *Mount) Now(call string) { m.Activity.At(call, m.Path) }
 
 // OpenRoot opens the root as an O_PATH descriptor, whatever its kind: what dir is, if that is not
 // nil. An automount is triggered.

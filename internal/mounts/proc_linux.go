@@ -174,7 +174,6 @@ func (p *Proc) needsNoTable(root *Mount, b Bounds) bool {
 		!slices.ContainsFunc(kept, func(m mountinfo.Mount) bool { return m.Parent == mine.ID })
 }
 
-// readTable reads the table of mounts as it is now.
 func (p *Proc) readTable() ([]mountinfo.Mount, error) {
 	event, _ := process.look(p.shared) // before the reading
 	fd, e := sys.Openat(p.shared.self, sys.Cname("mountinfo"), sys.OpenRead, 0)

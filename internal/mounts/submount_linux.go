@@ -21,6 +21,7 @@ import (
 // the directory beneath it, which was skipped, is there. The mount is nil if there is nothing to be
 // done: it is gone, hidden under another, or beneath an exclusion, which is counted.
 func (m *Mount) Find(listed mountinfo.Mount, b Bounds, a *run.Activity) (*Mount, string, *fs.PathError) {
+	defer a.At("", "")
 	p, real, info, path := m.proc, m.Real, listed, ""
 	for range tries {
 		rest := strings.TrimPrefix(info.Point[len(real):], "/")

@@ -24,9 +24,9 @@ func VolumeAt(root string) (Volume, error) {
 // id may be used again before Linux 6.8, nor does the filesystem's, which on XFS is
 // the device's number: so the directory's birth is asked for too.
 func VolumeOf(fd int) (Volume, sys.Errno) {
-	at, e := sys.Place(fd)
+	at, born, e := sys.Place(fd)
 	fsid, _ := sys.FSID(fd)
-	return Volume{dev: at.Dev, ino: at.Ino, fsid: fsid, mount: at.Mount, born: at.Born}, e
+	return Volume{dev: at.Dev, ino: at.Ino, fsid: fsid, mount: at.Mount, born: born}, e
 }
 
 // Seen identifies the file at a path, for one thread.

@@ -147,7 +147,6 @@ func (q question) ask(class string) string {
 	return fmt.Sprintf("SELinux allows %s relabelfrom on %s and relabelto on %s (%s): another permission is missing: see the audit log", process, q.have, q.want, class)
 }
 
-// allows asks the loaded policy for one permission.
 func allows(process, on, class, permission string) (bool, error) {
 	index, err1 := number("class/" + class + "/index")
 	bit, err2 := number("class/" + class + "/perms/" + permission)

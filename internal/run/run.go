@@ -62,7 +62,6 @@ func (r *Run) watched(yield func(Watched) bool) {
 	}
 }
 
-// errBroken is the cause of the end if the caller's code panicked.
 var errBroken = errors.New("the caller's code panicked")
 
 // Break ends the run for a panic of the caller's code, which is a failure.

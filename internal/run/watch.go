@@ -112,7 +112,7 @@ type Activity struct {
 	seen Seen
 }
 
-// At says which call comes next; with an empty one, that the last has returned.
+// At says which call comes next; with "", that the last has returned.
 func (a *Activity) At(call, path string) {
 	a.mu.Lock()
 	a.call = Call{call, path}
@@ -127,7 +127,7 @@ func (a *Activity) Call() Call {
 }
 
 // Busy is of Watched, as are the others.
-func (a *Activity) Busy() bool { return a.Call() != Call{} }
+func (a *Activity) Busy() bool { return a.Call().Call != "" }
 
 // Place changes with the call.
 func (a *Activity) Place() any { return a.Call() }

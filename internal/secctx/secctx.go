@@ -183,7 +183,6 @@ func canonicalRange(s string) (canonical, reason string) {
 	return low.String() + "-" + high.String(), ""
 }
 
-// level is a sensitivity and a set of categories.
 type level struct {
 	sens  int
 	cats  [categories]bool

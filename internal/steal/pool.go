@@ -92,7 +92,6 @@ type Job[T any] struct {
 	Spares int
 }
 
-// pool is one Run.
 type pool[T any] struct {
 	workers []*Worker[T] // nil for spares that were not called for
 	alive   atomic.Int32 // how many there are, the first of workers
@@ -174,7 +173,6 @@ func (p *pool[T]) finish() {
 	}
 }
 
-// fail stops the pool with an error.
 func (p *pool[T]) fail(err error) {
 	p.failed.CompareAndSwap(nil, &err)
 	p.halt()
@@ -190,7 +188,6 @@ func (p *pool[T]) halt() {
 	p.lot.close()
 }
 
-// working are the workers that were started.
 func (p *pool[T]) working() []*Worker[T] { return p.workers[:p.alive.Load()] }
 
 // passOn wakes a worker if there is anything to take (ordering 2).

@@ -144,19 +144,13 @@ func MountIDByHandle(fd int) (uint64, Errno) {
 	return uint64(id), 0
 }
 
-// Placed identifies a file among all others, also later ones.
-type Placed struct {
-	Dev, Ino uint64
-	Mount    uint64 // never used again since Linux 6.8; 0 before 5.8
-	Born     int64  // nanoseconds; 0 where the filesystem does not report it
-}
-
-// Place asks where fd lies.
-func Place(fd int) (Placed, Errno) {
+// Place asks what identifies fd among all files, also later ones: where it lies, and when it was born,
+// in nanoseconds, 0 where the filesystem does not report it. No mount gets that id again since Linux 6.8.
+func Place(fd int) (at Stat, born int64, e Errno) {
 	const ask = unix.STATX_INO | unix.STATX_BTIME | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
 	var st unix.Statx_t
-	e := fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask)
-	return Placed{device(&st), st.Ino, st.Mnt_id, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}, e
+	e = fill(&st, fd, &empty, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, ask)
+	return Stat{Dev: device(&st), Ino: st.Ino, Mount: st.Mnt_id}, st.Btime.Sec*1e9 + int64(st.Btime.Nsec), e
 }
 
 // Text is the name at p without its NUL; "" for nil.

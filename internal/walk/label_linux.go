@@ -109,15 +109,21 @@ func (l *labeller) attempt(t xattrio.Target, d *directory, has *xattrio.Label) (
 		return r
 	}
 	l.io.SetLabel(want)
-	if has == nil && l.guess() {
-		has = new(xattrio.Label)
-	}
 	var was xattrio.Label
-	r.op, r.e = l.io.Relabel(t, has, l.pos.now, func(has xattrio.Label) (to, op string, e sys.Errno) {
-		was = has
-		to, r = l.decide(t, d, has, want)
-		return to, r.op, r.e
-	})
+	if has != nil {
+		was = *has
+	} else if !l.guess() {
+		l.pos.now(l.io.Reads(t))
+		if was, r.op, r.e = l.io.Read(t); r.e != 0 {
+			return r
+		}
+	}
+	to, r := l.decide(t, d, was, want)
+	if to != "" {
+		l.io.SetLabel(to)
+		l.pos.now(l.io.Writes(t))
+		r.op, r.e = l.io.Write(t)
+	}
 	if r.e == 0 && r.outcome == Written {
 		l.changed(d, t, was)
 	}
@@ -219,17 +225,22 @@ func (l *labeller) decide(t xattrio.Target, d *directory, has xattrio.Label, wan
 	return "", result{outcome: Written}
 }
 
-// isUnlabelable reports whether t can have no label.
+// isUnlabelable reports whether t, which is not pinned, can have no label, by reading it and, where one
+// is to be written, by writing it.
 func (l *labeller) isUnlabelable(t xattrio.Target, d *directory) bool {
-	return l.io.Unsupported(t, func() (to string) {
-		if job := l.walk.job; job.Writes != DryRun && job.HardLinks == LinksLabel {
-			want, _ := l.wanted(t, d)
-			if c := l.choose(want, nil); c.outcome == Written {
-				to = c.to
-			}
+	if _, e := l.io.Pin(t); e != 0 {
+		return false
+	}
+	defer l.io.Unpin(t)
+	_, _, e := l.io.Read(t)
+	if job := l.walk.job; e == syscall.ENOTSUP && job.Writes != DryRun && job.HardLinks == LinksLabel {
+		want, _ := l.wanted(t, d)
+		if c := l.choose(want, nil); c.outcome == Written && c.to != "" {
+			l.io.SetLabel(c.to)
+			_, e = l.io.Write(t)
 		}
-		return to
-	})
+	}
+	return e == syscall.ENOTSUP
 }
 
 // guess reports whether to write without reading first (contract point 4).

@@ -43,7 +43,6 @@ type Job struct {
 	HardLinks HardLinks
 	Workers   int // below 1: as many as is best
 	Kernel    Kernel
-	Root      Root           // nil: nothing is committed
 	Policy    *policy.Policy // asked why a label was refused; nil where SELinux is off
 
 	// Throttle is called by a worker before it labels so many entries; an error ends the
@@ -51,6 +50,9 @@ type Job struct {
 	Throttle func(ctx context.Context, entries int) error
 	Events   Events
 	Stop     func(why error) // ends the run
+	// Ours is asked before a row is written: commit.ErrOvertaken ends the walk, and while it is
+	// commit.ErrLate the walk waits. nil: nothing is committed.
+	Ours func() error
 
 	// ByName lets labels be read by name where nothing was mounted when the mount was opened:
 	// the caller makes sure that nothing was by the end. Else a name is pinned first.
@@ -58,13 +60,6 @@ type Job struct {
 	// Grow makes the mount ready for several workers: a walk begins without, as long as
 	// the tree may be small. nil: it is ready.
 	Grow func() error
-}
-
-// Root is the volume root, as a walk sees it.
-type Root interface {
-	// Ours is asked before a row is written: commit.ErrOvertaken ends the walk, and while it is
-	// commit.ErrLate the walk waits.
-	Ours() error
 }
 
 // Writes chooses when a label is written.

@@ -357,9 +357,9 @@ func (w *worker) wait(fd, entries int) {
 
 // checkRoot stops the run when its root is not its own any more.
 func (w *worker) checkRoot() {
-	for root := w.walk.job.Root; root != nil && !w.queue.Stopped(); {
+	for ours := w.walk.job.Ours; ours != nil && !w.queue.Stopped(); {
 		w.pos.now(xattrio.Fgetxattr)
-		switch err := root.Ours(); {
+		switch err := ours(); {
 		case err == nil:
 			return
 		case errors.Is(err, commit.ErrOvertaken):

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package xattrio reads and writes the label of one entry, which it does not open,
+// and has the meaning of the errors for a walk.
+//
+// Where its Way needs the entry pinned, Pin comes before the calls of an IO and Unpin after them, so
+// that what was read, asked about and compared is what is written. The only other place where an
+// entry's label is read or written is sys.Attr's Mend, ReadRow and Visit: many names at once.
 package xattrio
 
 import (
@@ -129,27 +135,6 @@ func (x *IO) Stat(t Target) (sys.Stat, sys.Errno) {
 	return sys.Statx(dir, name)
 }
 
-// Relabel reads the label of the pinned target, unless it is known, and writes the one that choose
-// returns, if that is not "". It returns the call that failed, or what choose did in its place.
-func (x *IO) Relabel(t Target, known *Label, now func(SyscallKind), choose func(has Label) (to, op string, e sys.Errno)) (op string, e sys.Errno) {
-	var has Label
-	if known != nil {
-		has = *known
-	} else {
-		now(x.Reads(t))
-		if has, op, e = x.Read(t); e != 0 {
-			return op, e
-		}
-	}
-	to, op, e := choose(has)
-	if e != 0 || to == "" {
-		return op, e
-	}
-	x.SetLabel(to)
-	now(x.Writes(t))
-	return x.Write(t)
-}
-
 // Has reports whether the target, which is not pinned, has the label by now.
 func (x *IO) Has(t Target, label string) bool {
 	if _, e := x.Pin(t); e != 0 {
@@ -158,23 +143,6 @@ func (x *IO) Has(t Target, label string) bool {
 	defer x.Unpin(t)
 	has, _, e := x.Read(t)
 	return e == 0 && has.Is(label)
-}
-
-// Unsupported reports whether the target, which is not pinned, can have no label, by reading
-// it and, where want is one to write, by writing it.
-func (x *IO) Unsupported(t Target, want func() string) bool {
-	if _, e := x.Pin(t); e != 0 {
-		return false
-	}
-	defer x.Unpin(t)
-	_, _, e := x.Read(t)
-	if e == syscall.ENOTSUP {
-		if to := want(); to != "" {
-			x.SetLabel(to)
-			_, e = x.Write(t)
-		}
-	}
-	return e == syscall.ENOTSUP
 }
 
 // Read reads the target's label. That it has none, or a longer one than there is
@@ -216,4 +184,48 @@ func (x *IO) Reads(t Target) SyscallKind {
 func (x *IO) Writes(t Target) SyscallKind {
 	way, _, _ := x.reach(t)
 	return Writes(way)
+}
+
+// SyscallKind is a system call that is made of an entry or a directory.
+type SyscallKind uint32
+
+// Each has the name of its call, but for the two that make several.
+const (
+	Openat SyscallKind = iota
+	Row                // reading or writing the names of a row
+	Visit              // closing a directory; opening, labelling or reading the next
+	Openat2
+	Getdents64
+	Statx
+	Close
+	Getxattr
+	Fgetxattr
+	Lgetxattr
+	Getxattrat
+	Setxattr
+	Fsetxattr
+	Lsetxattr
+	Setxattrat
+	Ioctl     // where a directory lies
+	Fadvise64 // on the disk
+)
+
+func (k SyscallKind) String() string {
+	return [...]string{
+		"openat", "setxattrat", "openat", "openat2", "getdents64", "statx", "close",
+		"getxattr", "fgetxattr", "lgetxattr", "getxattrat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat", "ioctl", "fadvise64",
+	}[k]
+}
+
+// Reads is the call by which a label is read.
+func Reads(way sys.Way) SyscallKind {
+	return [...]SyscallKind{sys.ByDescriptor: Getxattr, sys.ByThread: Lgetxattr, sys.ByName: Getxattrat, sys.Opened: Fgetxattr}[way]
+}
+
+// Writes is the call by which it is written.
+func Writes(way sys.Way) SyscallKind { return Reads(way) + Setxattr - Getxattr }
+
+// Visits is the call that a visit makes at a step.
+func Visits(s sys.Step) SyscallKind {
+	return [...]SyscallKind{Close, Openat, Fgetxattr, Fsetxattr, Getdents64, Getdents64}[s]
 }
