@@ -14,7 +14,7 @@ func counts() []Mutant {
 	)
 	return []Mutant{
 		mutant("unsupported-once", "TestErrnoTable in relabel", "an entry is skipped if reading and writing its label are not supported, and not one of them",
-			"internal/xattrio/io_linux.go", "return e == syscall.ENOTSUP", "return true"),
+			"internal/walk/label_linux.go", "return e == syscall.ENOTSUP", "return true"),
 		mutant("stale-row", "TestStale in relabel", "of NFS the server is asked before a label is read",
 			"internal/walk/row_linux.go", " && !m.Stale", ""),
 		mutant("stale-entry", "TestStale in relabel", "of NFS the server is asked before a label is read, in whichever way",
