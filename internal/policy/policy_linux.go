@@ -12,8 +12,6 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fastlabel/fastlabel/internal/secctx"
 	"github.com/fastlabel/fastlabel/internal/sys"
 )
@@ -57,12 +55,12 @@ func ask(name string, flags int, question string) (string, error) {
 		return "", os.ErrNotExist // something is mounted over it
 	}
 	if flags != os.O_RDONLY {
-		if _, err := unix.Write(fd, []byte(question)); err != nil || flags == os.O_WRONLY {
+		if _, err := syscall.Write(fd, []byte(question)); err != nil || flags == os.O_WRONLY {
 			return "", err
 		}
 	}
 	answer := make([]byte, 4096) // the kernel gives a page at most
-	n, err := unix.Read(fd, answer)
+	n, err := syscall.Read(fd, answer)
 	return secctx.Trim(answer[:max(0, n)]), err
 }
 
