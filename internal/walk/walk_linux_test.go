@@ -72,7 +72,7 @@ func TestWaitTogether(t *testing.T) {
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, "dir .\nfile f%d x30000\n"))
 	const many = 3 * waiting
-	for range 5 { // a machine with much to do makes more workers look vain
+	for range 15 { // a machine with much to do makes more workers look vain
 		m := enclosed(t, root)
 		m.Served = true
 		ctx, stop := context.WithCancel(t.Context())

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -176,9 +177,12 @@ func unmount(dir string) error {
 	if err := detachBelow(dir); err != nil {
 		return err
 	}
-	err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
-	if err == nil {
-		return os.Remove(dir)
+	// A child of another test holds, between fork and exec, all that was open when it was forked.
+	err := error(unix.EBUSY)
+	for end := time.Now().Add(Patience); err == unix.EBUSY && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if err = unix.Unmount(dir, unix.UMOUNT_NOFOLLOW); err == nil {
+			return os.Remove(dir)
+		}
 	}
 	return errors.Join(fmt.Errorf("unmount %s, which something still holds: %w", dir, err),
 		unix.Unmount(dir, unix.MNT_DETACH))
