@@ -49,9 +49,11 @@ func TestGroupOnDisk(t *testing.T) {
 			t.Fatal(got.err)
 		}
 	}
+	answer := asks(t.Context(), &g, root, newLabel)
+	callers(t, &g, 1) // before the walk can have ended
 	close(twice)
-	if r, err := g.Tree(t.Context(), root, newLabel, SkipNone); err != nil || !r.Complete || r.Written != 71 {
-		t.Errorf("%+v, %v", r, err)
+	if got := <-answer; got.err != nil || !got.report.Complete || got.report.Written != 71 {
+		t.Errorf("%+v", got)
 	}
 	if n := len(bearing(t, root, newLabel)); walks.Load() != 1 || n != 71 {
 		t.Errorf("%d walks, %d labelled", walks.Load(), n)
