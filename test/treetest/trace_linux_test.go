@@ -30,7 +30,9 @@ func TestParseTrace(t *testing.T) {
 7 close(3<\x2f\x77\x2f\x64\x0a\x69\x22\x72\x29\x3c>) = 0
 7 syscall_0x1cf(0x3, 0x55, 0x100, 0x66, 0x77, 0x10) = -1 EBADF (Bad file descriptor)
 7 capset({a=1<<CAP_X, b=[{x=1}]}, NULL) = 0
+9 ???( <unfinished ...>
 7 exit_group(0) = ?
+9 <... ??? resumed>) = ?
 9 +++ exited with 0 +++
 `
 	dir := "/w/d\ni\"r)<"
@@ -47,6 +49,7 @@ func TestParseTrace(t *testing.T) {
 		{7, "close", []string{`3</w/d\ni\"r)<>`}, "0", dir},
 		{7, "setxattrat", []string{"0x3", "0x55", "0x100", "0x66", "0x77", "0x10"}, "-1 EBADF (Bad file descriptor)", ""},
 		{7, "capset", []string{"{a=1<<CAP_X, b=[{x=1}]}", "NULL"}, "0", ""},
+		{9, "???", nil, "?", ""}, // a thread that ended as it made a call
 		{7, "exit_group", []string{"0"}, "?", ""},
 	}
 	if len(calls) != len(want) {

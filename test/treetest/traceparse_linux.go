@@ -120,7 +120,7 @@ func descriptor(s string) (fd int, path string) {
 }
 
 var (
-	callForm = regexp.MustCompile(`^(\w+)\((.*?)(?:\) += (.*))?$`)
+	callForm = regexp.MustCompile(`^(\w+|\?{3})\((.*?)(?:\) += (.*))?$`)
 	hexBytes = regexp.MustCompile(`(\\x[0-9a-f]{2})+`)
 )
 
