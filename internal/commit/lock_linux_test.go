@@ -197,6 +197,9 @@ func TestLockRemoved(t *testing.T) {
 // line is a volume for which callers wait.
 type line struct{ volume }
 
+// newLine returns a volume that nobody else has: another process may run this test too.
+func newLine(n uint64) line { return line{volume{^n, uint64(os.Getpid())}} }
+
 func (v line) waiting() []*Lock { return process.lines[v.volume] }
 
 // take has a caller wait behind the others, and call has with the lock.
@@ -217,13 +220,13 @@ func TestQueue(t *testing.T) {
 	treetest.Need(t, "root")
 	const callers = 1000
 	synctest.Test(t, func(t *testing.T) {
-		v := line{volume{^uint64(3), 0}}
+		v := newLine(3)
 		var turns []int
 		var told atomic.Int64
 		for i := range callers + 1 {
 			v.take(t.Context(), "", func() { told.Add(1) }, func(*Lock) { turns = append(turns, i) })
 		}
-		line{volume{^uint64(3), 1}}.take(t.Context(), "", nil, (*Lock).Release)
+		newLine(6).take(t.Context(), "", nil, (*Lock).Release)
 		if told.Load() != 0 {
 			t.Errorf("%d were told at once", told.Load())
 		}
@@ -250,7 +253,7 @@ func TestQueue(t *testing.T) {
 func TestQueueDid(t *testing.T) {
 	treetest.Need(t, "root")
 	synctest.Test(t, func(t *testing.T) {
-		v := line{volume{^uint64(4), 0}}
+		v := newLine(4)
 		var after []string
 		take := func(does string) {
 			v.take(t.Context(), does, nil, func(l *Lock) { after = append(after, l.After) })
@@ -280,7 +283,7 @@ func TestQueueDid(t *testing.T) {
 func TestQueueQuits(t *testing.T) {
 	treetest.Need(t, "root")
 	synctest.Test(t, func(t *testing.T) {
-		v := line{volume{^uint64(5), 0}}
+		v := newLine(5)
 		turns := 0
 		leave := func(l *Lock) { turns++; l.Release() }
 		v.take(t.Context(), "", nil, func(*Lock) {})
