@@ -61,21 +61,6 @@ func TestDocs(t *testing.T) {
 				}
 			}
 		}
-		for _, run := range regexp.MustCompile("(?:cd ([^ `]+) && [^`]*)?go test [^`]*-run '?([^' `]+)'? ([^`)]*)[`)]").FindAllStringSubmatch(text, -1) {
-			var there []string
-			for _, arg := range strings.Fields(run[3]) {
-				if strings.HasPrefix(arg, ".") {
-					there = append(there, testNames(t, path.Join("../..", run[1], arg))...)
-				}
-			}
-			for name := range strings.SplitSeq(strings.ReplaceAll(run[2], `\|`, "|"), "|") {
-				name, _, _ = strings.Cut(name, "/")
-				named++
-				if !slices.ContainsFunc(there, func(t string) bool { return strings.HasPrefix(t, name) }) && name != "^$" {
-					t.Errorf("%s: %s: there is no %s", page, run[0], name)
-				}
-			}
-		}
 		for _, m := range regexp.MustCompile("`(Test[A-Z][A-Za-z]*)`").FindAllStringSubmatch(text, -1) {
 			named++
 			if !slices.Contains(tests, m[1]) {
