@@ -14,6 +14,7 @@
 //	TestRefused      mounts that the kernel labels itself, and read-only ones
 //	TestNFS          two machines that share a volume of NFS label it in turns, and at once
 //	TestOverlay      a container's overlay
+//	TestIdmapped     a mount for a pod with a user namespace
 //	TestConfined     the module of deploy/selinux gives a confined engine its rights
 //	TestDenied       which permission is missing, and on what
 //	TestPermissive   a permissive kernel stores what it does not know: we warn

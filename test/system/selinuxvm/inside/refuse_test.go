@@ -5,9 +5,12 @@
 package inside
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -138,6 +141,43 @@ func TestOverlay(t *testing.T) {
 func overlay(t *testing.T, dir, lower, root, options string) {
 	t.Helper()
 	mount(t, "overlay", root, "overlay", 0, "lowerdir="+lower+",upperdir="+mkdir(t, dir, "upper")+",workdir="+mkdir(t, dir, "work")+options)
+}
+
+// TestIdmapped: on an idmapped mount, as runtimes make for pods with a user namespace, all is
+// labelled but what belongs to somebody whom the map does not have: that the kernel refuses, it is
+// named, and the volume is not done.
+func TestIdmapped(t *testing.T) {
+	eachOf(t, []string{"ext4", "xfs"}, func(t *testing.T, dir string) {
+		root, at := grow(t, dir), mkdir(t, dir, "mapped")
+		treetest.Must(t, os.Lchown(filepath.Join(root, "top"), 7, 7))
+		user := exec.Command("sleep", "infinity")
+		ids := []syscall.SysProcIDMap{{HostID: 100_000, Size: 1000}}
+		user.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}
+		treetest.Must(t, user.Start())
+		defer func() { _ = user.Process.Kill(); _ = user.Wait() }()
+		ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", user.Process.Pid))
+		treetest.Must(t, err)
+		defer ns.Close()
+		fd, err := unix.OpenTree(unix.AT_FDCWD, root, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		treetest.Must(t, err)
+		defer unix.Close(fd)
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
+		treetest.Must(t, unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr))
+		treetest.Must(t, unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH))
+		t.Cleanup(func() { treetest.Check(t, unix.Unmount(at, unix.MNT_DETACH)) })
+		var st unix.Stat_t
+		if treetest.Must(t, unix.Stat(filepath.Join(at, "top"), &st)); st.Uid != 100_007 {
+			t.Fatalf("the mount is not mapped: %d", st.Uid)
+		}
+		label(t, 0, "--label", labelA, at)
+		all(t, root, labelA)
+		treetest.Must(t, os.Lchown(filepath.Join(root, "top"), 5000, 5000))
+		told(t, label(t, 1, "--label", labelB, at), "/mapped/top\": setxattr")
+		if has := labelOf(t, filepath.Join(root, "top")); has != labelA || labelOf(t, filepath.Join(root, "a/b/c/deep")) != labelB {
+			t.Errorf("what belongs to a stranger has %s", has)
+		}
+		label(t, 4, "probe", "--label", labelB, at)
+	})
 }
 
 // unchanged fails the test if labels below root are others than before.
