@@ -37,9 +37,9 @@ func packages(t *testing.T) []string {
 // only chooses among the packages' tests, all of which take half an hour.
 var only = cmp.Or(os.Getenv("FASTLABEL_INSIDE"), ".")
 
-// absent is what the machine cannot have: SELinux off, and a filesystem that is not in its
-// initramfs. The older kernel lacks setxattrat too, and modules.
-var absent = []string{"plain", "autofs"}
+// absent is what the machine cannot have: SELinux off, a filesystem that is not in its
+// initramfs, and a compiler. The older kernel lacks setxattrat too, and modules.
+var absent = []string{"plain", "autofs", "gcc"}
 
 // TestEngine runs the tests of the engine and of the command in both kernels.
 // They make volumes of their own in the machine: ext4, XFS and btrfs on loop
