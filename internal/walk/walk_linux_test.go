@@ -52,13 +52,14 @@ func TestWorkers(t *testing.T) {
 // slow are rules that take their time, as a server does that is never busy, and tell how
 // many workers wait at once.
 type slow struct {
+	latency time.Duration
 	waiting atomic.Int32
 	tell    func(waiting int32)
 }
 
 func (s *slow) Entry([]byte, sys.Kind) (string, error) {
 	s.tell(s.waiting.Add(1))
-	time.Sleep(2 * time.Millisecond)
+	time.Sleep(s.latency)
 	s.waiting.Add(-1)
 	return "system_u:object_r:container_file_t:s0", nil
 }
@@ -72,11 +73,12 @@ func TestWaitTogether(t *testing.T) {
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, "dir .\nfile f%d x30000\n"))
 	const many = 3 * waiting
-	for range 15 { // a machine with much to do makes more workers look vain
+	// On a machine that is slow, or busy, more workers pay only if the server is slower still.
+	for latency := 2 * time.Millisecond; latency <= 100*time.Millisecond; latency *= 2 {
 		m := enclosed(t, root)
 		m.Served = true
 		ctx, stop := context.WithCancel(t.Context())
-		s := &slow{tell: func(waiting int32) {
+		s := &slow{latency: latency, tell: func(waiting int32) {
 			if waiting >= many {
 				stop()
 			}
