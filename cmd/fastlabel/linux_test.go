@@ -243,6 +243,7 @@ func TestReference(t *testing.T) {
 
 // A policy without MLS has labels of three fields, which are taken whole.
 func TestThreeFields(t *testing.T) {
+	treetest.Need(t, "plain")
 	t.Chdir(t.TempDir())
 	const three = "system_u:object_r:svirt_lxc_file_t"
 	labelled(t, map[string]string{"like": three, "f": ""})
