@@ -5,6 +5,7 @@ package steal_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -44,13 +45,75 @@ func TestCancelParked(t *testing.T) {
 	})
 }
 
+// tree is work that breeds: items are numbers, each once, below size.
+type tree struct {
+	size int64
+	next atomic.Int64
+	done []atomic.Int32 // by item
+}
+
+// margin is room for workers that looked at the size together.
+const margin = 100
+
+// newTree has the item 0 to begin with.
+func newTree(size int64) *tree {
+	tr := &tree{size: size, done: make([]atomic.Int32, size)}
+	tr.next.Store(1)
+	return tr
+}
+
+// do marks the item and adds a few more, at random ends.
+func (tr *tree) do(w *steal.Worker[int64], item int64) {
+	tr.done[item].Add(1)
+	for range rand.IntN(4) {
+		tr.add(w)
+	}
+	if rand.IntN(50) == 0 {
+		for range 100 {
+			tr.add(w)
+		}
+	}
+	// Lest the tree die out: below the number of items in the tree one
+	// child at least.
+	tr.add(w)
+}
+
+func (tr *tree) add(w *steal.Worker[int64]) {
+	if tr.next.Load() >= tr.size-margin {
+		return
+	}
+	item := tr.next.Add(1) - 1
+	if rand.IntN(2) == 0 {
+		w.Push(item)
+	} else {
+		w.PushOldest(item)
+	}
+}
+
+// check says what is neither done once nor left once.
+func (tr *tree) check(t *testing.T, left []int64) {
+	t.Helper()
+	count := make([]int32, tr.size)
+	for i := range tr.done {
+		count[i] = tr.done[i].Load()
+	}
+	for _, item := range left {
+		count[item]++
+	}
+	for i := range tr.next.Load() {
+		if count[i] != 1 {
+			t.Fatalf("item %d of %d: done %d times, with %d left in all", i, tr.next.Load(), tr.done[i].Load(), len(left))
+		}
+	}
+}
+
 // After a stop each item was worked on or is returned, and no second one is
 // begun by anybody.
 func TestCancelBusy(t *testing.T) {
 	for _, workers := range crews {
 		for _, at := range []int64{0, 1, 50, 1000} {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			tr, items := newTree(2500, 1)
+			tr := newTree(2500)
 			var open atomic.Int32
 			begin := counted(&open, func(w *steal.Worker[int64], item int64) {
 				if item == at {
@@ -61,7 +124,7 @@ func TestCancelBusy(t *testing.T) {
 				}
 				tr.do(w, item)
 			})
-			left, err := steal.Run(ctx, items, crew(workers, begin))
+			left, err := steal.Run(ctx, []int64{0}, crew(workers, begin))
 			all := tr.next.Load() >= tr.size-margin // the others were faster than the cancel
 			if err != errCause || len(left) == 0 && !all || open.Load() != 0 {
 				t.Errorf("workers=%d at=%d: %d left, error %v, %d not ended", workers, at, len(left), err, open.Load())
