@@ -117,17 +117,8 @@ func TestCanonicalRefuses(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestErrorText(t *testing.T) {
-	_, err := Canonical("container_file_t")
-	const want = `"container_file_t": not a security context: it has no colon; a context looks like user:role:type:level, such as system_u:object_r:container_file_t:s0`
-	if err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
-	_, err = Canonical(strings.Repeat("x", 100))
-	if want := `"` + strings.Repeat("x", 80) + `"...: `; err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("got %v, want it to begin with %s", err, want)
+	if _, err := Canonical(strings.Repeat("x", 100)); !strings.HasPrefix(err.Error(), `"`+strings.Repeat("x", 80)+`"...: `) {
+		t.Error(err)
 	}
 }
 
