@@ -21,6 +21,8 @@ import (
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
+func TestMain(m *testing.M) { os.Exit(treetest.Main(m)) }
+
 // TestLockIsNotCollected: no finalizer takes a lock away, though nothing has a
 // pointer to it: beside a hung call it is held until that returns.
 func TestLockIsNotCollected(t *testing.T) {
