@@ -269,13 +269,10 @@ func TestUnknownKinds(t *testing.T) {
 
 // TestTrustedAfterWait: whom the call waited for has done its work.
 func TestTrustedAfterWait(t *testing.T) {
-	root := grow(t, on(t, "tmpfs"), plain)
-	st, _ := sys.Statx(sys.AtFdcwd, sys.Cname(root))
-	held, err := commit.TakeLock(t.Context(), st, nil)
-	treetest.Must(t, err)
+	root, release := called(t, "Trace.Wait")
 	r, err := Tree(t.Context(), root, newLabel, &Options{Skip: SkipRoot, Trace: &Trace{Wait: func() {
 		treetest.Set(t, root, ".", newLabel)
-		held.Release()
+		release()
 	}}})
 	if err != nil || !r.Trusted || r.Seen != 1 {
 		t.Errorf("%+v, %v", r, err)
