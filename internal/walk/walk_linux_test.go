@@ -74,20 +74,21 @@ func TestWaitTogether(t *testing.T) {
 	treetest.Build(t, root, treetest.Text(t, "dir .\nfile f%d x30000\n"))
 	const many = 3 * waiting
 	// On a machine that is slow, or busy, more workers pay only if the server is slower still.
-	for latency := 2 * time.Millisecond; latency <= 100*time.Millisecond; latency *= 2 {
+	for latency := 2 * time.Millisecond; latency < time.Second; latency *= 2 {
 		m := enclosed(t, root)
 		m.Served = true
-		ctx, stop := context.WithCancel(t.Context())
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second+20*latency)
+		var reached atomic.Bool
 		s := &slow{latency: latency, tell: func(waiting int32) {
 			if waiting >= many {
+				reached.Store(true)
 				stop()
 			}
 		}}
 		_ = New(&Job{Want: &Want{Rules: s}, Stop: func(error) { stop() }}, m, &Top{FD: m.Top, Outcome: Skipped}, ample(t)).Run(ctx)
-		if ctx.Err() != nil {
+		if stop(); reached.Load() {
 			return
 		}
-		stop()
 	}
 	t.Errorf("never %d at once, and the walk begins with %d", many, waiting)
 }
