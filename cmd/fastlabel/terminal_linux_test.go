@@ -3,11 +3,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +25,6 @@ import (
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/stream"
-	"github.com/fastlabel/fastlabel/relabel"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
@@ -91,10 +89,10 @@ func (s *session) until(t *testing.T, since int, pattern string) int {
 }
 
 // end waits for the end, and returns what a terminal shows.
-func (s *session) end(columns int) (*terminal, int) {
+func (s *session) end() (*terminal, int) {
 	_ = s.Wait()
 	<-s.closed
-	on := &terminal{columns: columns}
+	on := new(terminal)
 	on.feed(s.so(0))
 	on.lines = slices.DeleteFunc(on.lines, isStall)
 	return on, s.ProcessState.ExitCode()
@@ -108,7 +106,7 @@ func isStall(line string) bool { return strings.Contains(line, ": waiting for ")
 func hostileTree(t *testing.T, n int) string {
 	t.Helper()
 	dir := t.TempDir()
-	setLabel(t, dir, "system_u:object_r:etc_t:s0")
+	setLabel(t, dir, etcLabel)
 	ownRuntime(t)
 	root := filepath.Join(dir, "v")
 	names := []string{"\x1b[31mred", "new\nline", "\u202edrow", "\xff\xfe", strings.Repeat("日本", 30), strings.Repeat("e\u0301", 40)}
@@ -118,20 +116,6 @@ func hostileTree(t *testing.T, n int) string {
 		treetest.Must(t, os.WriteFile(filepath.Join(sub, fmt.Sprint("f", i)), nil, 0o600))
 	}
 	return root
-}
-
-// begun waits until something in root has the level.
-func begun(t *testing.T, root, level string) {
-	t.Helper()
-	dirs, err := os.ReadDir(root)
-	treetest.Must(t, err)
-	treetest.Wait(t, "the first label", func() bool {
-		return slices.ContainsFunc(dirs, func(d os.DirEntry) bool {
-			label := make([]byte, 256)
-			n, _ := syscall.Getxattr(filepath.Join(root, d.Name()), "security.selinux", label)
-			return strings.HasSuffix(strings.TrimSuffix(string(label[:max(n, 0)]), "\x00"), level)
-		})
-	})
 }
 
 // By itself a line appears on a terminal, no wider than that is, also when it
@@ -146,7 +130,7 @@ func TestTerminal(t *testing.T) {
 			treetest.Must(t, pty.Setsize(s.master, &pty.Winsize{Rows: 24, Cols: 40}))
 			at = s.until(t, at, `\r[^\r]*\r[^\r]*\r`) // one may have been under way
 			s.until(t, at, `\r[^\r]*\r[^\r]*\r`)
-			on, code := s.end(80)
+			on, code := s.end()
 			if code != exit.Done || len(on.faults) > 0 {
 				t.Errorf("%s: exit %d, %q", mode, code, on.faults)
 			}
@@ -164,7 +148,7 @@ func TestTerminal(t *testing.T) {
 					t.Errorf("%s: %q", mode, l)
 				}
 			}
-			after := &terminal{}
+			var after terminal
 			after.feed(s.so(at))
 			if wide(after.drawn) > 39 || wide(on.drawn) <= 39 {
 				t.Errorf("%s: %d columns, and then %d", mode, wide(on.drawn), wide(after.drawn))
@@ -183,7 +167,7 @@ func TestTerminalPlain(t *testing.T) {
 		t.Run(c.env+c.args, func(t *testing.T) {
 			t.Parallel() // it sleeps most of its time
 			s := shellOnTerminal(t, "real", 80, c.env+` "$0" --max-rate=100 `+c.args+` "$1"`, os.Args[0], root)
-			on, _ := s.end(80)
+			on, _ := s.end()
 			long := slices.ContainsFunc(on.lines, func(l string) bool {
 				return strings.Contains(l, "elapsed") && columns(l) > len("fastlabel: ")+len(root)+len(": ")+39
 			})
@@ -202,7 +186,7 @@ func TestTerminalLines(t *testing.T) {
 			t.Parallel() // it sleeps most of its time
 			s := onTerminal(t, mode, 80, "-v", "-p", "--max-rate=200", "-l=s0:c1", "-e", filepath.Join(root, "\xff\xfe"), root)
 			s.until(t, 0, `\d+( entries| of at most .*\)), .*\r`)
-			on, code := s.end(80)
+			on, code := s.end()
 			if code != exit.Done || len(on.faults) > 0 || len(on.drawn) == 0 {
 				t.Errorf("%s: exit %d, %q, %d drawn", mode, code, on.faults, len(on.drawn))
 			}
@@ -233,7 +217,13 @@ func TestStop(t *testing.T) {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		treetest.Must(t, cmd.Start())
-		begun(t, root, fmt.Sprint("s0:c", i)) // it takes half a minute
+		treetest.Wait(t, "the first label", func() bool { // it takes half a minute
+			labels := treetest.Read(t, root)
+			delete(labels, ".") // which may have the seal
+			return slices.ContainsFunc(slices.Collect(maps.Values(labels)), func(l string) bool {
+				return strings.HasSuffix(l, fmt.Sprint("s0:c", i))
+			})
+		})
 		treetest.Must(t, cmd.Process.Signal(c.sig))
 		ended(t, cmd, c.code)
 		lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr.String()), "\n"), isStall)
@@ -267,7 +257,7 @@ func TestSuspend(t *testing.T) {
 			if _, err := s.master.WriteString("\x1a"); err != nil {
 				t.Fatal(err)
 			}
-			on, _ := s.end(80)
+			on, _ := s.end()
 			wall := time.Since(began).Seconds()
 			at := slices.Index(on.lines, "stopped")
 			if at < 0 || !slices.Contains(on.lines, "code 0") || len(on.line) > 0 {
@@ -290,51 +280,14 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// A real run is told of by the inodes in use on its filesystem.
-func TestProgressReal(t *testing.T) {
-	treetest.Need(t, "root")
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	dir := treetest.Fresh(t, "ext4")
-	var empty syscall.Statfs_t
-	treetest.Must(t, syscall.Statfs(dir, &empty))
-	reserved := int(empty.Files-empty.Ffree) - int(treetest.Count(t, dir).All) // ext4's own: nine, and with orphan_file ten
-	treetest.Build(t, dir, treetest.Text(t, "dir a/b/c\nfile a/f%03d x100\n"))
-	all := int(treetest.Count(t, dir).All)
-	want := fmt.Sprintf(`"total":%d,"percent":`, all+reserved)
-	told := make(chan struct{})
-	r, w := io.Pipe()
-	a := real()
-	a.tree = func(ctx context.Context, root, label string, o *relabel.Options, check bool) (relabel.Report, error) {
-		o.Throttle = func(context.Context, int) error { <-told; return nil } // until something was said of it
-		return relabel.Tree(ctx, root, label, o)
-	}
-	var line string
-	go func() {
-		lines := bufio.NewScanner(r)
-		for (!strings.Contains(line, `"total"`) || strings.Contains(line, `"seen":0,`)) && lines.Scan() {
-			line = lines.Text()
-		}
-		close(told)
-		_, _ = io.Copy(io.Discard, r)
-	}()
-	if code := a.run(t.Context(), nil, w, io.Discard, []string{"--json", "-p", "-T2", "-l", "s0:c1", dir}); code != exit.Done {
-		t.Errorf("exit %d", code)
-	}
-	w.Close()
-	if <-told; !strings.Contains(line, want) {
-		t.Errorf("%s\nnot %s", line, want)
-	}
-}
-
 // terminal plays one: it knows CR, LF and ED, and what else it is sent that is
 // not printable is a fault.
 type terminal struct {
-	columns int
-	lines   []string // that were ended
-	line    []rune
-	at      int
-	faults  []string
-	drawn   []string // each line as it stood when the cursor went back
+	lines  []string // that were ended
+	line   []rune
+	at     int
+	faults []string
+	drawn  []string // each line as it stood when the cursor went back
 }
 
 // columns returns how many columns a line takes where Asian characters take two.
