@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/oci"
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/report"
@@ -216,21 +214,15 @@ func TestHookRefusesStates(t *testing.T) {
 		t.Error("the engine was asked")
 		return relabel.Report{}, errors.New("asked")
 	}}
-	code, said := callHook(t.Context(), t, broken, endless{})
+	endless, err := os.Open("/dev/zero")
+	treetest.Must(t, err)
+	defer endless.Close()
+	code, said := callHook(t.Context(), t, broken, endless)
 	expectHook(t, "no end", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: larger than 4,194,304 bytes\n")
 
 	x := newContainer(t, "relabel=true")
 	x.state["id"], x.state["bundle"] = "c\n1\x1b[31m", "/not\nhere"
 	x.expect(broken, "", exit.Failed, `fastlabel: container "c\n1\x1b[31m": bundle: lstat /not\nhere: `)
-}
-
-type endless struct{}
-
-func (endless) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = '{'
-	}
-	return len(b), nil
 }
 
 // What goes wrong beneath one destination is told with its name and ends in
@@ -368,10 +360,12 @@ func TestHookEnds(t *testing.T) {
 	// A pipe that nobody closes.
 	r, w := io.Pipe()
 	defer w.Close()
-	treetest.Returns(t, "the hook", func() {
-		code, said := callHook(t.Context(), t, fake(), r, "--timeout", "200ms")
-		expectHook(t, "pipe", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: deadline of 200ms reached\n")
-	})
+	for ctx, why := range map[context.Context]string{t.Context(): "deadline of 200ms reached", terminated: "interrupted by SIGINT"} {
+		treetest.Returns(t, "the hook", func() {
+			code, said := callHook(ctx, t, fake(), r, "--timeout", "200ms")
+			expectHook(t, "pipe", code, exit.Failed, said, "fastlabel: hook: reading the state on stdin: "+why+"\n")
+		})
+	}
 }
 
 // Each line goes to the journal as well; one that does not listen holds
@@ -518,17 +512,15 @@ func setLabel(t *testing.T, path, label string) {
 	treetest.Must(t, err)
 }
 
-// others is the label that all has which plant makes: directories of files beneath dir.
-const others = "system_u:object_r:etc_t:s0"
-
+// plant makes directories of files beneath dir, all of which have etcLabel.
 func plant(t *testing.T, dir string, dirs, files int) {
 	t.Helper()
-	text := "default label=" + others + "\ndir .\n"
+	text := "default label=" + etcLabel + "\ndir .\n"
 	for d := range dirs {
 		text += fmt.Sprintf("dir d%d\nfile d%[1]d/f%%d x%d\n", d, files)
 	}
 	treetest.Must(t, os.MkdirAll(dir, 0o700))
-	setLabel(t, dir, others) // or skip
+	setLabel(t, dir, etcLabel) // or skip
 	treetest.Build(t, dir, treetest.Text(t, text))
 }
 
@@ -570,38 +562,12 @@ func TestHookSystem(t *testing.T) {
 		`/home: skipped: "DIR/home": relabel: relabelling is not allowed: DIR/home is a system directory or a home, or holds one`,
 	)
 	only(t, x.dir+"/state", mountLabel, 3)
-	only(t, x.dir+"/home", others, 3)
+	only(t, x.dir+"/home", etcLabel, 3)
 	for _, place := range []string{"/log", "/home"} {
 		x.state["annotations"] = map[string]string{oci.AskRelabel: place}
 		x.expect(real(), "", exit.Failed, place+`: "`, "relabelling is not allowed")
 	}
-	only(t, x.dir+"/home", others, 3)
-}
-
-// SIGTERM while the state is awaited ends the process with 1.
-func TestHookTerminated(t *testing.T) {
-	r, w, err := os.Pipe()
-	treetest.Must(t, err)
-	defer w.Close()
-	cmd := command("waits", "hook")
-	cmd.Stdin = r
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	treetest.Must(t, cmd.Start())
-	r.Close()
-	// What is read shows that it listens: it does so before it reads. That the
-	// signal is caught would not: Go's runtime catches all before main begins.
-	if _, err := w.WriteString("{"); err != nil {
-		t.Fatal(err)
-	}
-	treetest.Wait(t, "the state to be read", func() bool {
-		unread, err := unix.IoctlGetInt(int(w.Fd()), unix.TIOCINQ)
-		treetest.Must(t, err)
-		return unread == 0
-	})
-	treetest.Must(t, cmd.Process.Signal(syscall.SIGTERM))
-	_ = cmd.Wait()
-	expectHook(t, "SIGTERM", cmd.ProcessState.ExitCode(), exit.Failed, stderr.String(), "reading the state on stdin: interrupted by SIGTERM\n")
+	only(t, x.dir+"/home", etcLabel, 3)
 }
 
 // A volume on which nothing can be written refuses no container.
