@@ -210,32 +210,20 @@ func blocks(text string, languages ...string) string {
 // allTests are the tests of all modules.
 func allTests(t *testing.T) (names []string) {
 	t.Helper()
-	err := filepath.WalkDir("../..", func(dir string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil || !d.IsDir():
+		case err != nil:
 			return err
-		case d.Name() == "bin" || d.Name() == ".git":
+		case d.IsDir() && (d.Name() == "bin" || d.Name() == ".git"):
 			return fs.SkipDir
-		}
-		names = append(names, testNames(t, dir)...)
-		return nil
-	})
-	treetest.Must(t, err)
-	return names
-}
-
-// testNames are the tests of the packages in dirs.
-func testNames(t *testing.T, dirs ...string) (names []string) {
-	t.Helper()
-	for _, dir := range dirs {
-		files, err := filepath.Glob(dir + "/*_test.go")
-		treetest.Must(t, err)
-		for _, f := range files {
-			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`).FindAllStringSubmatch(readText(t, f), -1) {
+		case strings.HasSuffix(file, "_test.go"):
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`).FindAllStringSubmatch(readText(t, file), -1) {
 				names = append(names, m[1])
 			}
 		}
-	}
+		return nil
+	})
+	treetest.Must(t, err)
 	return names
 }
 

@@ -57,7 +57,7 @@ func TestTypedOtherwise(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"label /one": "/one", "-R /one": "/one", "-Rv /one": "/one", "-rq /one": "/one", "--recursive label /one": "/one",
-		"label labels": "labels", "-- labels": "labels", "./labels": "./labels", "-- u:r:t:s0": "u:r:t:s0", "/a:b:c": "/a:b:c",
+		"label labels": "labels", "-- labels": "labels", "-- probe": "probe", "./labels": "./labels", "-- u:r:t:s0": "u:r:t:s0", "/a:b:c": "/a:b:c",
 		"--exclude=./-quiet /one": "/one", "-- -quiet": "-quiet", "verify -r /one": "/one",
 	} {
 		done = nil
@@ -70,7 +70,8 @@ func TestTypedOtherwise(t *testing.T) {
 		return text
 	}
 	for line, as := range map[string]string{
-		"-V": "version", "--version": "version", "help": "--help", "help probe": "probe --help", "help help": "--help", "help label": "--help",
+		"-V": "version", "--version": "version", "-h": "--help",
+		"help": "--help", "help probe": "probe --help", "help help": "--help", "help label": "--help",
 	} {
 		if got, want := plain(line), plain(as); got != want || got == "" {
 			t.Errorf("%s:\n%s\nand %s:\n%s", line, got, as, want)
