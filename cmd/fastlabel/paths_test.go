@@ -88,17 +88,13 @@ func TestExcludeGlob(t *testing.T) {
 			t.Errorf("%s: %s", args, got)
 		}
 	}
-	if got := transcript(real(), calls("-e x* -f /dev/null")); !strings.Contains(got, "it names no path\nexit 0\n") {
-		t.Error(got)
-	}
+	expects(t, real(), "-e x* -f /dev/null", exit.Done, "it names no path\n")
 	for args, says := range map[string]string{
 		"-e nothing* v": "--exclude nothing*: nothing in PATH matches it; nothing was begun",
 		"-e out/* v":    "--exclude out/*: nothing in PATH matches it; nothing was begun",
 		"-e [ v":        "--exclude [: syntax error in pattern; nothing was begun",
 	} {
-		if got := transcript(real(), calls(args)); !strings.Contains(got, says) || !strings.HasSuffix(got, "exit 2\n\n") {
-			t.Errorf("%s: %s", args, got)
-		}
+		expects(t, real(), args, exit.Usage, says)
 	}
 }
 

@@ -27,12 +27,11 @@ func TestReal(t *testing.T) {
 	for _, name := range []string{"v/sub/fi\xffle", "v/sub/other"} {
 		treetest.Must(t, os.WriteFile(name, nil, 0o600))
 	}
-	const other = "system_u:object_r:etc_t:s0"
 	var got strings.Builder
 	do := func(lines ...string) { got.WriteString(transcript(real(), calls(lines...))) }
-	setLabel(t, "v", other)
+	setLabel(t, "v", etcLabel)
 	do("-T1 -t usr_t v", "probe v", "-n v", "verify -q v", "-T1 v", "probe v", "probe --depth top v", "v", "--skip root v", "--json v", "v v/sub v", "-x -e v/sub/other v")
-	setLabel(t, "v/sub/fi\xffle", other)
+	setLabel(t, "v/sub/fi\xffle", etcLabel)
 	do("verify -v v", "--json -v v", "verify v")
 	setLabel(t, "v", "unconfined_u:object_r:container_file_t:s0")
 	do("probe v", "--json v", "probe v", "v/sub/other", "v/", "nothere", "probe nothere", "/etc", "/", "-e nothere v")

@@ -44,6 +44,17 @@ link lib usr/bin
 	return root
 }
 
+// typed compares the types of entries of an image.
+func typed(t *testing.T, root string, types map[string]string) {
+	t.Helper()
+	labels := treetest.Read(t, root)
+	for path, typ := range types {
+		if got := labels[path]; got != "system_u:object_r:"+typ+":s0" {
+			t.Errorf("%s has %q", path, got)
+		}
+	}
+}
+
 // untouched fails the test if anything but labels is left in an image.
 func untouched(t *testing.T, root string) {
 	t.Helper()
@@ -62,14 +73,12 @@ func TestRestoreconRoot(t *testing.T) {
 	link := filepath.Join(filepath.Dir(root), "link")
 	treetest.Must(t, os.Symlink("image", link))
 	says(t, 0, "restorecon", "-R", "--root", link, filepath.Join(link, "usr"), root)
-	labels := treetest.Read(t, root)
-	for path, typ := range map[string]string{".": "root_t", "dev": "device_t", "sys": "default_t", "usr": "default_t", "usr/bin": "bin_t", "usr/bin/x01": "bin_t", "usr/bin/x04": "exec_t", "usr/bin/sh": "bin_t", "lib": "lib_t", "srv": "bin_t", "srv/data/f": "bin_t", "srv/data/pipe": "bin_t", "etc/selinux/config": "default_t"} {
-		if got := labels[path]; got != "system_u:object_r:"+typ+":s0" {
-			t.Errorf("%s has %q", path, got)
-		}
-	}
+	typed(t, root, map[string]string{
+		".": "root_t", "dev": "device_t", "sys": "default_t", "usr": "default_t", "usr/bin": "bin_t", "usr/bin/x01": "bin_t", "usr/bin/x04": "exec_t",
+		"usr/bin/sh": "bin_t", "lib": "lib_t", "srv": "bin_t", "srv/data/f": "bin_t", "srv/data/pipe": "bin_t", "etc/selinux/config": "default_t",
+	})
 	untouched(t, root)
-	if got := labels["proc"]; strings.Contains(got, ":default_t:") {
+	if got := treetest.Read(t, root)["proc"]; strings.Contains(got, ":default_t:") {
 		t.Errorf("proc, which is to have none, has %q", got)
 	}
 	contexts := root + "/etc/selinux/mine/contexts/files/file_contexts"
@@ -83,17 +92,13 @@ func TestRestoreconRoot(t *testing.T) {
 		{2, "restorecon --root " + root + "/gone " + root, "/gone\": lstat: no such file or directory; nothing was begun"},
 		{4, "restorecon -R -n --root / --contexts " + contexts + " " + root + "/usr", ", 42 to write, 1 right, 0 failed, "},
 	} {
-		if text := says(t, c.code, strings.Fields(c.args)...); !strings.Contains(text, c.says) {
-			t.Errorf("%s: %s", c.args, text)
-		}
+		expects(t, real(), c.args, c.code, c.says)
 	}
 	// An absolute link would be one of the host.
 	config := filepath.Join(root, "etc/selinux/config")
 	treetest.Must(t, os.Rename(config, config+".is"))
 	treetest.Must(t, os.Symlink("/etc/hostname", config))
-	if text := says(t, 2, "restorecon", "--root", root, root); !strings.Contains(text, " leads out of "+root) {
-		t.Error(text)
-	}
+	expects(t, real(), "restorecon --root "+root+" "+root, 2, " leads out of "+root)
 }
 
 // TestRestoreconWithoutProc: in a chroot without /proc, as where an image is built, all of it is
@@ -109,12 +114,7 @@ func TestRestoreconWithoutProc(t *testing.T) {
 		}
 	}
 	untouched(t, root)
-	labels := treetest.Read(t, root)
-	for path, typ := range map[string]string{".": "root_t", "dev": "device_t", "usr/bin/x01": "bin_t", "lib": "lib_t", "srv/data/pipe": "bin_t"} {
-		if got := labels[path]; got != "system_u:object_r:"+typ+":s0" {
-			t.Errorf("%s has %q", path, got)
-		}
-	}
+	typed(t, root, map[string]string{".": "root_t", "dev": "device_t", "usr/bin/x01": "bin_t", "lib": "lib_t", "srv/data/pipe": "bin_t"})
 }
 
 // TestSetfiles: an image gets the labels that it gets by setfiles -r. FASTLABEL_IMAGE is another
