@@ -8,21 +8,19 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/fastlabel/fastlabel/test/treetest"
 )
 
 // TestLogUnread: who logs is not held up by a log that nobody reads; each line is read
 // later, or counted.
 func TestLogUnread(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	defer r.Close()
 	q := newQueue(w)
 	log, err := newLogger(q, "info")
-	if err != nil {
-		t.Fatal(err)
-	}
+	treetest.Must(t, err)
 	const lines = 100_000 // a pipe has 64 KiB
 	for n := range lines {
 		log.Info("request", "n", n)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"syscall"
 	"testing"
@@ -23,6 +25,19 @@ import (
 // sandboxesEnv has the number of sandboxes that TestSandboxes makes, 200 if it is not set; from 10,000 on it also
 // fails if the plugin grows or answers late.
 const sandboxesEnv = "FASTLABEL_NRI_SANDBOXES"
+
+// childEnv makes the test program the plugin.
+const childEnv = "FASTLABEL_NRI_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) == "" {
+		os.Exit(treetest.Main(m))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
 
 // starting is a pod of TestSandboxes: of which kind, its volume, and where that is mounted.
 type starting struct {
@@ -81,7 +96,11 @@ func TestSandboxes(t *testing.T) {
 	metrics := listener.Addr().String()
 	var plugin *exec.Cmd
 	begin := func() {
-		plugin = startProcess(t, n, "--metrics-address", metrics, "--wait", "5ms")
+		p := exec.Command("/proc/self/exe", append(n.flags(), "--metrics-address", metrics, "--wait", "5ms")...)
+		p.Env, p.Stderr = append(os.Environ(), childEnv+"=1"), os.Stderr
+		treetest.Must(t, p.Start())
+		t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() }) // it may have ended
+		plugin = p
 		n.registered()
 	}
 	begin()
@@ -97,9 +116,9 @@ func TestSandboxes(t *testing.T) {
 	var queue []*starting
 	for ended := 0; ended < all; {
 		if restarts < 3 && made >= (restarts+1)*all/10 && busy {
-			signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[restarts%2]
-			treetest.Must(t, plugin.Process.Signal(signal))
-			if _ = plugin.Wait(); signal == syscall.SIGTERM && plugin.ProcessState.ExitCode() != 0 {
+			sig := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[restarts%2]
+			treetest.Must(t, plugin.Process.Signal(sig))
+			if _ = plugin.Wait(); sig == syscall.SIGTERM && plugin.ProcessState.ExitCode() != 0 {
 				t.Errorf("told to end: %v", plugin.ProcessState)
 			}
 			begin()
