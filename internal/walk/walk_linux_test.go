@@ -77,7 +77,7 @@ func TestWaitTogether(t *testing.T) {
 	for latency := 2 * time.Millisecond; latency < time.Second; latency *= 2 {
 		m := enclosed(t, root)
 		m.Served = true
-		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second+20*latency)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second+20*latency)
 		var reached atomic.Bool
 		s := &slow{latency: latency, tell: func(waiting int32) {
 			if waiting >= many {
