@@ -165,7 +165,7 @@ test-packages: deps-packages $(CYCLONEDX) ## make a release twice, install its p
 # What has goroutines to race. The tests that are left out there look at the built command,
 # which has no detector, or count what the detector adds to.
 RACE := ./relabel/... ./internal/... ./cmd/...
-SLOW := ^(TestOrderOfCalls|TestCallsPerEntry|TestCallsPerDirectory|TestNothingElseOpened|TestSlowLook|TestAllocations|TestDocsRun)$$
+SLOW := ^(TestAllocations|TestCallsPer(Entry|Directory)|TestCreatedAtCommit|TestDocsRun|TestDropinCosts|TestErrnoTable|TestNothingElseOpened|TestOrderOf(Calls|Layers)|TestRightLooksAgain|TestSlowLook|TestSmallMounted|TestStart|TestSyncsForOthers|TestUndoPage|TestVisitOrder|TestWayByAnswers)$$
 # The packages that ask testing.Short.
 WHOLE := ./relabel
 SUM = FASTLABEL_PROMISE=$(PROMISED) $(GOTESTSUM) -- -count=1
