@@ -105,7 +105,7 @@ func TestSplitPaths(t *testing.T) {
 		"":                 {"[]", "[]"},
 		"\n\n":             {"[]", `["\n\n"]`},
 		"\na\n\nb":         {`["a" "b"]`, `["\na\n\nb"]`},
-		" a \r\n\tb\n":     {`[" a \r" "\tb"]`, `[" a \r\n\tb\n"]`},
+		"a \r\n\tb\n":      {`["a \r" "\tb"]`, `["a \r\n\tb\n"]`},
 		"a\nb\x00c\n":      {"line 2 " + nul, `["a\nb" "c\n"]`},
 		"a\x00b\x00":       {"line 1 " + nul, `["a" "b"]`},
 		"a\x00\x00b":       {"line 1 " + nul, "record 2 is empty"},
