@@ -72,7 +72,7 @@ func TestWaitTogether(t *testing.T) {
 	treetest.Need(t, "root", "tmpfs")
 	root := filepath.Join(treetest.Fresh(t, "tmpfs"), "tree")
 	treetest.Build(t, root, treetest.Text(t, "dir .\nfile f%d x30000\n"))
-	const many = 3 * waiting
+	const many = waiting + waiting/2 // it tries twice as many
 	// On a machine that is slow, or busy, more workers pay only if the server is slower still.
 	for latency := 2 * time.Millisecond; latency < time.Second; latency *= 2 {
 		m := enclosed(t, root)
