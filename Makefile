@@ -172,7 +172,7 @@ WHOLE := ./relabel
 SUM = FASTLABEL_PROMISE=$(PROMISED) $(GOTESTSUM) -- -count=1
 
 .PHONY: test test-short test-race check
-test: ## install what the tests need, run them all in their short form, and under the race detector what has goroutines (4 min)
+test: ## install what the tests need, run them all in their short form, and under the race detector what has goroutines (3 min)
 ifeq ($(shell id -u),0)
 	@$(MAKE) deps-test
 else
