@@ -307,7 +307,7 @@ test-real: deps-test build ## label copies of /usr and the module cache on ext4 
 	@test/real.sh bin/fastlabel
 
 .PHONY: test-fresh
-test-fresh: deps-fresh ## run the README's commands on a fresh Debian 12 in a directory (root)
+test-fresh: deps-fresh ## run the README's commands on a fresh Debian 12 and 13, and in a chroot (root)
 	@test/fresh.sh
 
 .PHONY: clean

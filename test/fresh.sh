@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# test/fresh.sh: runs the commands that README.md prints for a fresh machine,
-# as printed, on a fresh Debian 12 in a directory: a minimal system with gcc,
-# git, make and this machine's Go, and a clone of this repository's HEAD.
-# Debian comes from the mirror that this machine uses, and modules from the
-# proxy that it uses.
+# test/fresh.sh [PLACE...]: runs the commands that README.md prints for a fresh
+# machine, as printed, in each place: debian-12 and debian-13, each in a
+# directory, and chroot, a Debian 12 whose / is no mount point. A place is a
+# minimal system with gcc, git, make and this machine's Go, and a clone of this
+# repository's HEAD. Debian comes from the mirror that this machine uses, and
+# modules from the proxy that it uses.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,9 +14,9 @@ die() { echo "fresh: FAILED: $*" >&2; exit 1; }
 say() { echo "fresh: $*"; }
 
 [ "$(id -u)" = 0 ] || die "debootstrap needs root: sudo make test-fresh"
+[ $# -gt 0 ] || set -- debian-12 debian-13 chroot
 
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/fastlabel-fresh.XXXXXX")
-root=$work/root
 clean() {
     status=$?
     trap '' INT TERM HUP
@@ -35,20 +36,10 @@ mapfile -t lines < <(awk '/^```sh$/ { on = 1; next } /^```$/ && on { exit } on' 
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' | awk '$2 == "bookworm" && !seen++ { print $1 }')
 [ -n "$mirror" ] || die "apt on this machine knows no mirror of bookworm"
 
-say "a minimal Debian 12 with gcc, git and make"
-debootstrap --variant=minbase --include=ca-certificates,gcc,git,make bookworm "$root" "$mirror" >"$work/log" 2>&1 ||
-    { tail -n 20 "$work/log"; die "debootstrap"; }
-
-# The network as it is here: names, certificates, and what apt, Go and the
-# environment say of proxies.
-cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-apt-config dump | grep -iE '^Acquire::(http|https|Check-)' >"$root/etc/apt/apt.conf.d/99host" || true
+# The network as it is here: what Go and the environment say of proxies.
 environment=(PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     HOME=/root LANG=C.UTF-8 TERM=dumb)
-if [ -r "${SSL_CERT_FILE:-}" ]; then
-    cp -L "$SSL_CERT_FILE" "$root/etc/ssl/certs/ca-certificates.crt"
-    environment+=(SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt)
-fi
+[ ! -r "${SSL_CERT_FILE:-}" ] || environment+=(SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt)
 for v in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
     [ -z "${!v:-}" ] || environment+=("$v=${!v}")
 done
@@ -56,11 +47,23 @@ for v in GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE; do
     environment+=("$v=$(go env "$v")")
 done
 
-mkdir "$root/usr/local/go"
-git clone -q "file://$PWD" "$root/root/fastlabel"
-say "a clone of $(git -C "$root/root/fastlabel" log -1 --format='%h %s')"
+# make_place PLACE: makes it in $work.
+make_place() {
+    local root=$work/$1 suite=bookworm
+    [ "$1" != debian-13 ] || suite=trixie
+    say "$1: a minimal Debian with gcc, git and make"
+    debootstrap --variant=minbase --include=ca-certificates,gcc,git,make "$suite" "$root" "$mirror" >"$work/log" 2>&1 ||
+        { tail -n 20 "$work/log"; die "debootstrap"; }
+    # Names, certificates, and what apt says of proxies.
+    cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+    apt-config dump | grep -iE '^Acquire::(http|https|Check-)' >"$root/etc/apt/apt.conf.d/99host" || true
+    [ ! -r "${SSL_CERT_FILE:-}" ] || cp -L "$SSL_CERT_FILE" "$root/etc/ssl/certs/ca-certificates.crt"
+    mkdir "$root/usr/local/go"
+    git clone -q "file://$PWD" "$root/root/fastlabel"
+    say "a clone of $(git -C "$root/root/fastlabel" log -1 --format='%h %s')"
+}
 
-# inside COMMAND: runs it there. What is mounted for it is mounted in a
+# inside PLACE COMMAND: runs it there. What is mounted for it is mounted in a
 # namespace that ends with it, so that there is nothing to unmount, and nothing
 # of this machine beneath the directory that is removed in the end.
 inside() {
@@ -68,18 +71,25 @@ inside() {
     unshare --mount --propagation private bash -euc '
         root=$1 goroot=$2 command=$3
         shift 3
-        mount --bind "$root" "$root" # as on a machine, / is a mount
+        case $root in
+        */chroot) ;;
+        *) mount --bind "$root" "$root" ;; # as on a machine, / is a mount
+        esac
         mount --bind "$goroot" "$root/usr/local/go"
         mount -o remount,bind,ro "$root/usr/local/go"
         for d in dev proc sys; do mount --rbind "/$d" "$root/$d"; done
         exec chroot "$root" env -i "$@" bash -c "cd /root/fastlabel && $command"
-    ' inside "$root" "$(go env GOROOT)" "$1" "${environment[@]}" </dev/null
+    ' inside "$work/$1" "$(go env GOROOT)" "$2" "${environment[@]}" </dev/null
 }
 
-for line in "${lines[@]}"; do
-    say "\$ $line"
-    begin=$SECONDS
-    inside "$line" || die "'$line' exits with $?"
-    say "done in $((SECONDS - begin)) s"
+for place; do
+    make_place "$place"
+    for line in "${lines[@]}"; do
+        say "$place: \$ $line"
+        begin=$SECONDS
+        inside "$place" "$line" || die "$place: '$line' exits with $?"
+        say "$place: done in $((SECONDS - begin)) s"
+    done
+    rm -rf --one-file-system "${work:?}/$place"
 done
 say "every command of README.md works on a fresh machine"
