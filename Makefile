@@ -182,7 +182,11 @@ endif
 test-short: $(GOTESTSUM)
 	CGO_ENABLED=0 $(SUM) -short -timeout=30m $(TESTFLAGS) ./...
 test-race: $(GOTESTSUM)
+ifneq ($(shell command -v gcc 2>/dev/null),)
 	CGO_ENABLED=1 $(SUM) -race -short -timeout=30m -skip '$(SLOW)' $(TESTFLAGS) $(RACE)
+else
+	@echo "test: NO gcc: nothing is run under the race detector" >&2
+endif
 check: $(GOTESTSUM) ## what .ci/run leaves out: the whole matrix, all sizes, attacks, mutants and machines; four hours (root)
 ifeq ($(shell id -u),0)
 	@$(MAKE) deps-test
