@@ -46,7 +46,7 @@ SCRIPTS := .ci/run test/system/cluster/guest/node test/system/selinuxvm/guest/st
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
-PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev libselinux1-dev patch strace xfsprogs
+PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev libselinux1-dev patch procps strace xfsprogs
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_CONTEXTS := dpkg gcc libc6-dev libselinux1-dev policycoreutils
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils

@@ -21,6 +21,7 @@ func real() app {
 
 // The command with the library, on a tree.
 func TestReal(t *testing.T) {
+	treetest.Need(t, "root")
 	t.Chdir(t.TempDir())
 	ownRuntime(t)
 	treetest.Must(t, os.MkdirAll("v/sub", 0o700))

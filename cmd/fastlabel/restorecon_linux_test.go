@@ -122,6 +122,7 @@ func TestOnly(t *testing.T) {
 // TestVerifyAfterRules: after a run by rules, or of a part, verify and probe say what the labels
 // are, though no label is trusted for them.
 func TestVerifyAfterRules(t *testing.T) {
+	treetest.Need(t, "root") // to see what a run left
 	for _, how := range []string{"restorecon -R --contexts FC", "--only type -t container_file_t"} {
 		root := etcRoot(t)
 		treetest.Must(t, os.Remove(filepath.Join(root, "none")))
