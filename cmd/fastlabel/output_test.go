@@ -25,7 +25,7 @@ import (
 )
 
 func TestLabelOutput(t *testing.T) {
-	treetest.Need(t, "root") // others are told that they are not
+	treetest.Need(t, "root")              // others are told that they are not
 	synctest.Test(t, func(t *testing.T) { // deadlines are reached in a time of its own
 		golden(t, "label", transcript(fake(), calls(
 			"/var/lib/pv", "-q /var/lib/pv", "--skip top /trusted", "/one", "/every", "-q /every",
