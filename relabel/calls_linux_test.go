@@ -74,7 +74,7 @@ var waysByAnswers = map[string]map[int]syscall.Errno{
 func TestCallsPerEntry(t *testing.T) {
 	treetest.Need(t, "root", "strace", "seccomp", "setxattrat")
 	const some = 5000
-	many := sized(100_000, 10_000)
+	many := sized(100_000, 30_000) // the latter is the fewest at which two rows of guessAfter are no hundredth
 	// On a busy machine workers are held up, and who takes over begins with such a row.
 	most := many*102/100 + 16*guessAfter
 	bin := treetest.Command(t)

@@ -52,7 +52,7 @@ make_place() {
     local root=$work/$1 suite=bookworm
     [ "$1" != debian-13 ] || suite=trixie
     say "$1: a minimal Debian with gcc, git and make"
-    debootstrap --variant=minbase --include=ca-certificates,gcc,git,make "$suite" "$root" "$mirror" >"$work/log" 2>&1 ||
+    unshare --mount debootstrap --variant=minbase --include=ca-certificates,gcc,git,make "$suite" "$root" "$mirror" >"$work/log" 2>&1 ||
         { tail -n 20 "$work/log"; die "debootstrap"; }
     # Names, certificates, and what apt says of proxies.
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
@@ -71,10 +71,7 @@ inside() {
     unshare --mount --propagation private bash -euc '
         root=$1 goroot=$2 command=$3
         shift 3
-        case $root in
-        */chroot) ;;
-        *) mount --bind "$root" "$root" ;; # as on a machine, / is a mount
-        esac
+        [[ $root = */chroot ]] || mount --bind "$root" "$root" # as on a machine, / is a mount
         mount --bind "$goroot" "$root/usr/local/go"
         mount -o remount,bind,ro "$root/usr/local/go"
         for d in dev proc sys; do mount --rbind "/$d" "$root/$d"; done

@@ -23,6 +23,8 @@ var badStates = map[string]string{
 	"{":                          "unexpected end of JSON input",
 	"null":                       `bundle "" is not an absolute path`,
 	"[]":                         "cannot unmarshal array",
+	`"c1"`:                       "cannot unmarshal string",
+	runcState + runcState:        "after top-level value",
 	runcState + "x":              "invalid character 'x' after top-level value",
 	strings.Repeat("[", 100_000): "exceeded max depth",
 	`{"ociVersion":"1.2.0","id":"c1","status":"creating"}`:                                    `bundle "" is not an absolute path`,
@@ -32,6 +34,7 @@ var badStates = map[string]string{
 	`{"ociVersion":"1.2.0","id":"c1","status":"creating","bundle":7}`:                         "bundle",
 	`{"ociVersion":"1.0","id":"c1","status":"creating","pid":"1","bundle":"/b"}`:              "pid",
 	`{"ociVersion":"1.0","id":"c1","status":"creating","bundle":"/b","annotations":{"a":1}}`:  "annotations",
+	`{"ociVersion":"1.0","id":"c1","status":"creating","bundle":"/b","annotations":["a"]}`:    "annotations",
 	`{"ociVersion":1,"id":"c1","status":"creating","bundle":"/b","annotations":{"a":"true"}}`: "ociVersion",
 }
 
