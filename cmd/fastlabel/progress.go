@@ -80,6 +80,7 @@ type underWay struct {
 	// Of the goroutine that shows.
 	asked bool
 	path  string
+	said  time.Time // when a whole line was written last
 }
 
 // paceOf chooses. NO_COLOR is respected: there are no colours.
@@ -109,14 +110,13 @@ func (p *progress) show() (end func()) {
 		}
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		said := p.began
 		for {
 			select {
 			case <-over:
 				p.screen.Draw("")
 				return
 			case now := <-tick.C:
-				said = p.tell(now, said)
+				p.tell(now)
 			}
 		}
 	})
@@ -125,7 +125,8 @@ func (p *progress) show() (end func()) {
 
 // begin begins a run, which end ends. Where there is no progress it is not shown.
 func (p *progress) begin(root string) *underWay {
-	u := &underWay{root: root, began: time.Now(), ask: (*relabel.Progress).State}
+	now := time.Now()
+	u := &underWay{root: root, began: now, said: now, ask: (*relabel.Progress).State}
 	if p != nil {
 		if p.state != nil {
 			u.ask = p.state
@@ -152,9 +153,8 @@ func (u *underWay) stopped() time.Duration { return u.screen.Stopped() - u.befor
 // state returns the progress of the run; false if it has not begun.
 func (u *underWay) state() (relabel.State, bool) { return u.ask(&u.far) }
 
-// tell draws the line, or writes a whole one if it is time for that, and returns when one was
-// written last.
-func (p *progress) tell(now, said time.Time) time.Time {
+// tell draws the line, or writes a whole one if it is time for that.
+func (p *progress) tell(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line, begun := "", false
@@ -167,13 +167,12 @@ func (p *progress) tell(now, said time.Time) time.Time {
 		switch {
 		case p.pace.drawn && now.Sub(p.began) >= p.pace.after && ours:
 			line = f.Line(n - 1) // in the last column a terminal may begin a new line
-		case p.pace.every > 0 && now.Sub(said) > p.pace.every-each/2: // a tick may come a little early
-			said = now
+		case p.pace.every > 0 && now.Sub(p.run.said) > p.pace.every-each/2: // a tick may come a little early
+			p.run.said = now
 			p.Put(report.Event{Kind: report.Status, State: "running", Root: p.run.root, Far: &f})
 		}
 	}
 	p.screen.Draw(line)
-	return said
 }
 
 // far returns the progress of u. The filesystem is asked for its inodes in a goroutine of its own:
