@@ -97,7 +97,11 @@ func isolate() error {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("a private mount namespace: %w", err)
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+	err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	if errors.Is(err, unix.EINVAL) {
+		err = privateRoot()
+	}
+	if err != nil {
 		return fmt.Errorf("make all mounts private: %w", err)
 	}
 	there, err := os.Readlink("/proc/thread-self/ns/mnt")
@@ -108,6 +112,43 @@ func isolate() error {
 		return err
 	}
 	return syscall.Exec(self, os.Args, os.Environ())
+}
+
+// privateRoot makes all mounts of the calling thread's namespace private, and / a mount, in a
+// chroot whose / is none: what is mounted beneath it would be seen outside.
+func privateRoot() error {
+	wd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	ns, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(ns)
+	root, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil { // out of the chroot
+		return err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	clone, err := unix.OpenTree(root, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(clone)
+	if err := unix.MoveMount(clone, "", root, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return err
+	}
+	if err := errors.Join(unix.Fchdir(clone), unix.Chroot(".")); err != nil {
+		return err
+	}
+	return unix.Chdir(wd)
 }
 
 func mountScratch() (string, error) {
