@@ -46,11 +46,11 @@ SCRIPTS := .ci/run test/system/cluster/guest/node test/system/selinuxvm/guest/st
 
 # Debian packages, by what needs them. The race detector needs a C library.
 PKG_DEMO := attr e2fsprogs mount util-linux
-PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev libselinux1-dev patch procps strace xfsprogs
+PKG_TEST := $(PKG_DEMO) btrfs-progs fuse3 gcc libc6-dev libselinux1-dev patch policycoreutils procps strace xfsprogs
 PKG_RUNTIMES := $(PKG_TEST) conmon crun podman runc
 PKG_CONTEXTS := dpkg gcc libc6-dev libselinux1-dev policycoreutils
 PKG_SELINUX := debian-archive-keyring debootstrap dpkg e2fsprogs git gpgv qemu-system-x86 xfsprogs xz-utils
-PKG_BENCH := $(PKG_TEST) git policycoreutils
+PKG_BENCH := $(PKG_TEST) git
 PKG_LINT := aspell aspell-en shellcheck
 PKG_FRESH := debootstrap
 PKG_DEPLOY := systemd util-linux
