@@ -90,11 +90,8 @@ func addFlags(c *cobra.Command, letter string, s *settings) {
 		f.StringVar(&s.reference, "reference", "", "the label of `FILE`, or of what it links to")
 		// For people who are used to chcon: all that is beneath PATH is always included.
 		f.BoolVarP(&s.recursive, "recursive", "R", false, "")
-		for _, part := range []string{"type", "level", "user", "role", "reference"} {
-			c.MarkFlagsMutuallyExclusive("label", part)
-			if part != "reference" {
-				c.MarkFlagsMutuallyExclusive("reference", part)
-			}
+		for part := range parts {
+			c.MarkFlagsMutuallyExclusive("label", "reference", part)
 		}
 	}
 	switch letter {
@@ -168,18 +165,20 @@ var letters = map[string]string{"": "l", "probe": "p", "verify": "v", "hook": "h
 func commandTree(s *settings, args []string, run func(operands []string) error) *cobra.Command {
 	*s = settings{}
 	root := labelCommand("fastlabel")
-	root.AddCommand(hookCommand(), probeCommand(), restoreconCommand(), verifyCommand(), versionCommand())
-	root.AddCommand(labelCommand("label"))
+	root.AddCommand(hookCommand(), probeCommand(), restoreconCommand(), verifyCommand(), versionCommand(), labelCommand("label"))
 	root.InitDefaultHelpCmd()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		if s.recursive && nameOf(c) != "restorecon" {
+		switch operands := c.Flags().Args(); {
+		case s.recursive && nameOf(c) != "restorecon":
 			s.unhelped = errors.New("-h is --help: a link is labelled itself without it, as by chcon -h")
-			return
+		case c.Name() == "completion" && len(operands) > 0:
+			s.unhelped = fmt.Errorf("completion %s: not one of bash, zsh, fish", words.Brief(operands[0]))
+		default:
+			fmt.Fprint(c.OutOrStdout(), help(c))
 		}
-		fmt.Fprint(c.OutOrStdout(), help(c))
 	})
 	for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
 		letter, works := letters[nameOf(c)]
@@ -223,6 +222,9 @@ func nameOf(c *cobra.Command) string {
 // check refuses values that pflag takes: a flag in the place of one, as in -t -n PATH. An empty
 // one is an unset variable in a script: to go on with the default would label a tree wrongly.
 func (s *settings) check() (err error) {
+	for _, name := range s.onlyParts {
+		s.only |= parts[name]
+	}
 	s.given.Visit(func(f *pflag.Flag) {
 		for _, v := range valuesOf(f) {
 			choice, ok := choices[f.Name]
@@ -234,12 +236,11 @@ func (s *settings) check() (err error) {
 				err = fmt.Errorf("--%s: no value before %s", f.Name, words.Brief(v))
 			case ok && !slices.Contains(choice, v):
 				err = fmt.Errorf("--%s %s: not one of %s", f.Name, v, strings.Join(choice, ", "))
+			case s.only != 0 && s.only&parts[f.Name] == 0 && parts[f.Name] != 0:
+				err = fmt.Errorf("--%s has no effect here without --only %[1]s", f.Name)
 			}
 		}
 	})
-	for _, name := range s.onlyParts {
-		s.only |= parts[name]
-	}
 	switch {
 	case err != nil:
 	case s.threads > maxThreads:

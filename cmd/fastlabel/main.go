@@ -186,7 +186,7 @@ func (a app) execute(ctx context.Context, stdin io.Reader, out *stream.Sink, std
 // misused prints what is wrong with the command line, and returns the code for that.
 func misused(stderr io.Writer, command string, err error) int {
 	text := regexp.MustCompile(`strconv\.\w+: parsing ".*": |shorthand (flag: )'.' in `).ReplaceAllString(err.Error(), "$1")
-	text = regexp.MustCompile(`^if any .*; \[(\S+) (\S+)\] were all set$`).ReplaceAllString(text, "--$1 and --$2 exclude each other")
+	text = regexp.MustCompile(`^if any .*; \[(\S+) (\S+?)[] ].*`).ReplaceAllString(text, "--$1 and --$2 exclude each other")
 	fmt.Fprintf(stderr, "fastlabel: %s; see %s --help\n", words.Clean(text), strings.TrimSpace("fastlabel "+command))
 	return exit.Usage
 }

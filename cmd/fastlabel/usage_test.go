@@ -24,6 +24,7 @@ func TestUsage(t *testing.T) {
 		"--label container_file_t /p", "--label a:b /p", "--label u:r:t:s0:c1:c2 /p", "--label u:r:t:s0:c1:x:y:z:1 /p",
 		"--label u:r:t:s0:c1024 /p", "--label u:r:t:s0:c9999 /p", "--label u:r:t:s0:c5.c3 /p", "--label u:r:t:s1-s0 /p", "--label u:r:t:s0:c1-s0 /p",
 		"--label s0:c1,c2 /p", "--label ::: /p", "--label u:r:t:s0 -t x_t /p", "--reference /f --label u:r:t:s0 /p", "--reference /f -l s0 /p",
+		"--label u:r:t:s0 --reference /f -l s0 -t x_t /p", "--only type -l s0:c1 /p", "completion bsh",
 		"-t a:b /p", "-l c1 /p", "-l s0:c1024 /p", "--role object_r:x /p", "-u system/u /p", "-T 4 -t a:b verify /p",
 	)
 	for _, args := range [][]string{
