@@ -22,10 +22,11 @@
 //     FILE.subs_dist replace a prefix of the path, each once, by the line that fits and was read
 //     last.
 //
-// Where versions differ, this is what 3.8 and later do. Up to 3.7 exact paths are matched as
-// expressions, so that /etc/passwd fits a name that ends in a newline, and the last line for one
-// goes first; only the first component must be a directory of the path; <<none>> is as any other
-// rule.
+// Where versions differ, this is what 3.9 and later do. 3.8 takes the line of a kind before that of
+// all kinds, of two for one exact path, and the first of FILE.subs_dist that fits. Up to 3.7 exact
+// paths are matched as expressions, so that /etc/passwd fits a name that ends in a newline, and the
+// last line for one goes first; only the first component must be a directory of the path; <<none>>
+// is as any other rule.
 //
 // Compiled files (.bin) are not read: the text beside them says the same. A pattern that cannot
 // be used is an error for the paths that it might match, as for libselinux, and for no other: one
