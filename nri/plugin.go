@@ -157,6 +157,14 @@ func (p *plugin) label(ctx context.Context, pod *api.PodSandbox, value string) (
 	if !in {
 		return goesOn, errors.New("config.json and the table of mounts are not read yet")
 	}
+	// Not by the look: one that is late would remember a pod that has started.
+	switch {
+	case a.outcome != labelled:
+	case value == fixed && p.pods.changed(pod.GetUid(), a.label):
+		a.outcome, a.err = drawn, errors.New("the level changes with each try")
+	case len(a.volumes) == 0:
+		a.outcome = noVolume
+	}
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	began, ended := time.Now(), make(chan done, len(a.volumes))
@@ -221,15 +229,9 @@ func (p *plugin) look(pod *api.PodSandbox, value string) answer {
 	if outcome != labelled {
 		return answer{outcome: outcome, err: err}
 	}
-	changed := value == fixed && p.pods.changed(pod.GetUid(), label)
 	all, err := p.places.volumes(pod.GetUid(), p.mounts)
-	switch {
-	case err != nil:
+	if err != nil {
 		return answer{outcome: unreadable, err: err}
-	case changed:
-		return answer{outcome: drawn, err: errors.New("the level changes with each try"), volumes: all}
-	case len(all) == 0:
-		return answer{outcome: noVolume}
 	}
 	return answer{outcome: labelled, label: label, volumes: all}
 }

@@ -75,6 +75,7 @@ func TestTwentyPods(t *testing.T) {
 // TestWait: by a clock that only the plugin moves. The answer comes after --wait, whether the work takes
 // longer or the look at the sandbox. Pods whose volumes have the label are answered as soon as the
 // look has ended, while other pods use all of the allowance; these have a moment for each request.
+// A look that ends after its pod has started remembers nothing of it.
 func TestWait(t *testing.T) {
 	n := newNode(t)
 	const slow = 150 * time.Millisecond
@@ -84,6 +85,7 @@ func TestWait(t *testing.T) {
 		return &api.PodSandbox{Id: p.sandbox(), Uid: p.uid, Annotations: p.annotations}
 	}
 	busy, right := request("busy"), request("right")
+	right.Annotations = map[string]string{annotation: fixed}
 	synctest.Test(t, func(t *testing.T) {
 		plug := newPlugin(n.settings(200*time.Millisecond, 1), slog.New(slog.DiscardHandler))
 		plug.tree = func(ctx context.Context, root, _ string, _ relabel.Skip) (none relabel.Report, err error) {
@@ -121,10 +123,15 @@ func TestWait(t *testing.T) {
 		if took := ask(busy); took < free || took > plug.allowed.most/2 {
 			t.Errorf("beside a look that hangs: an answer after %v", took)
 		}
+		if plug.RunPodSandbox(t.Context(), right) == nil {
+			t.Error("pod right starts though its look hangs")
+		}
+		plug.mounts = mountinfo.Read
+		ask(right)
 		close(let)
 		synctest.Wait()
-		if len(plug.looks) != 0 || plug.pods.waiting() != 1 {
-			t.Errorf("%d looks are left, %d pods wait", len(plug.looks), plug.pods.waiting())
+		if len(plug.looks) != 0 || plug.pods.waiting() != 1 || len(plug.pods.last) != 1 {
+			t.Errorf("%d looks are left, %d pods wait, %d are remembered", len(plug.looks), plug.pods.waiting(), len(plug.pods.last))
 		}
 	})
 }
