@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fastlabel/fastlabel/cmd/fastlabel/internal/exit"
@@ -306,8 +307,10 @@ func TestHookLimits(t *testing.T) {
 }
 
 // The runtime's own timeout, --timeout and SIGTERM end the hook with 1, and
-// with how far it came.
-func TestHookEnds(t *testing.T) {
+// with how far it came. In a time of its own.
+func TestHookEnds(t *testing.T) { synctest.Test(t, hookEnds) }
+
+func hookEnds(t *testing.T) {
 	self, err := os.Executable()
 	treetest.Must(t, err)
 	entry := func(x *container, seconds int) {
@@ -437,8 +440,11 @@ func arrives(t *testing.T, l *net.UnixConn, j *journal, line string) {
 	}
 }
 
-// A pod's author floods no log: by destinations, by mounts, by what fails.
-func TestHookFlood(t *testing.T) {
+// A pod's author floods no log: by destinations, by mounts, by what fails. In a time of its
+// own, in which a journal that reads is never late.
+func TestHookFlood(t *testing.T) { synctest.Test(t, hookFlood) }
+
+func hookFlood(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	treetest.Must(t, err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -92,8 +93,10 @@ func TestFilesHang(t *testing.T) {
 	}
 }
 
-// A probe that gets no answer does not hold up the end.
-func TestProbeHangs(t *testing.T) {
+// A probe that gets no answer does not hold up the end. In a time of its own.
+func TestProbeHangs(t *testing.T) { synctest.Test(t, probeHangs) }
+
+func probeHangs(t *testing.T) {
 	a := fake()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	a.inspect = func(string, string, relabel.Skip) (relabel.RootState, error) {
