@@ -113,14 +113,19 @@ func sudoer(at string) func(*testing.T, string) {
 
 const devicesOf = "a node of devtmpfs is the whole machine's: it would get the label of one container"
 
-// devices has devtmpfs, with a directory of the test's, on a directory of the tree.
+// devices has a directory of devtmpfs on a directory of the tree, and the test's in it: there is
+// one devtmpfs, in which others make devices too.
 func devices(at string) func(*testing.T, string) {
 	return func(t *testing.T, root string) {
-		mounted(t, "devtmpfs", root+"/"+at, "")
-		dir := mkdir(t, root, at, "fastlabel-test")
-		t.Cleanup(func() { _ = os.RemoveAll(dir) }) // before it is unmounted
+		all := mkdir(t, root+".dev")
+		mounted(t, "devtmpfs", all, "")
+		own, err := os.MkdirTemp(all, "fastlabel-")
+		treetest.Must(t, err)
+		t.Cleanup(func() { _ = os.RemoveAll(own) }) // before it is unmounted
+		dir := mkdir(t, own, "fastlabel-test")
 		treetest.Must(t, unix.Mknod(dir+"/null", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))))
 		treetest.Label(t, dir, oldLabel)
+		bind(t, own, root+"/"+at)
 	}
 }
 
