@@ -294,10 +294,10 @@ func (l *labeller) skip(d *directory, t xattrio.Target, why string) Outcome {
 	return l.skipped(d, t, why)
 }
 
-// count counts what became of n entries of d. On the second reading of the root all but
-// what is written or fails was counted when it was read first.
+// count counts what became of n entries of d; nil is above the root. On the second reading of the
+// root all but what is written or fails was counted when it was read first.
 func (l *labeller) count(d *directory, o Outcome, n int) {
-	if !d.rereading || o == Written || o == Failed {
+	if d == nil || !d.rereading || o == Written || o == Failed {
 		l.tally.Count(o, n)
 	}
 }
@@ -315,7 +315,7 @@ func (l *labeller) failDir(d *directory, op string, err error) {
 	d.failed = true
 	l.walk.cache.mu.Unlock()
 	if !was {
-		l.tally.Count(d.outcome, -1)
+		l.count(d.parent, d.outcome, -1)
 		l.tally.Count(Failed, 1)
 	}
 	l.failed(d, xattrio.Target{}, op, err)

@@ -5,8 +5,10 @@ package walk
 import (
 	"fmt"
 	"os"
+	"syscall"
 	"testing"
 
+	"github.com/fastlabel/fastlabel/internal/mounts"
 	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
@@ -56,5 +58,24 @@ func TestReadingMoves(t *testing.T) {
 	}
 	if len(places) < 3 {
 		t.Errorf("it was at %d places", len(places))
+	}
+}
+
+// TestFailDir: a directory whose entries cannot all be read counts as failed, once; also on the
+// second reading of the root, where one that is right was counted when the root was read first.
+func TestFailDir(t *testing.T) {
+	want := Tally{Seen: 1}
+	want.Of[Failed] = 1
+	for _, rereading := range []bool{false, true} {
+		for _, was := range []Outcome{Right, Written, Failed} {
+			l := &labeller{walk: &Walk{job: &Job{Events: Events{Failed: func(string, string, error) {}}}}, pos: &position{}}
+			d := &directory{parent: &directory{mount: &mounts.Mount{}, rereading: rereading}, name: "d\x00"}
+			l.countDir(d, was)
+			l.failDir(d, "openat", syscall.ESTALE)
+			l.failDir(d, "getdents64", syscall.ESTALE)
+			if l.tally != want {
+				t.Errorf("outcome %d, on the second reading %v: %+v", was, rereading, l.tally)
+			}
+		}
 	}
 }

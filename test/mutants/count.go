@@ -21,6 +21,8 @@ func counts() []Mutant {
 			"internal/xattrio/io_linux.go", "if x.Stale {", "if x.Stale && t.Name == nil {"),
 		mutant("reading-moves", "TestReadingMoves in internal/walk", "a worker that reads a large directory is not taken for held up",
 			"internal/walk/worker_linux.go", "\t\t\tw.pos.moves.Add(1)\n\t\t\treturn got", "\t\t\treturn got"),
+		mutant("failed-unseen", "TestFailDir in internal/walk", "what the second reading of the root did not count is not taken back",
+			label, "l.count(d.parent, d.outcome, -1)", "l.tally.Count(d.outcome, -1)"),
 		mutant("served-few", "TestWaitTogether in internal/walk", "where calls wait for a server, as many wait at once as pay",
 			"internal/walk/walk_linux.go", "max(workers, waiting), mostWaiting", "max(workers, waiting), waiting"),
 		mutant("served-many", "TestTuneServed in internal/walk", "more workers stay only if they get on faster",
