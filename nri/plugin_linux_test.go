@@ -126,6 +126,10 @@ func TestWait(t *testing.T) {
 		if plug.RunPodSandbox(t.Context(), right) == nil {
 			t.Error("pod right starts though its look hangs")
 		}
+		synctest.Wait()
+		if m := plug.pods.last[right.GetUid()]; m == nil || m.label != "" {
+			t.Errorf("a look that has not ended remembers %+v", m)
+		}
 		plug.mounts = mountinfo.Read
 		ask(right)
 		close(let)
