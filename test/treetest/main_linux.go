@@ -90,14 +90,19 @@ func isolate() error {
 	if err != nil {
 		return err
 	}
-	// The thread is never unlocked: it alone is in the new namespace, and
-	// if exec fails no other goroutine may run on it.
+	failed := make(chan error)
+	go func() { failed <- isolateThread(self) }()
+	return <-failed
+}
+
+// isolateThread starts self in a private mount namespace, or fails. The thread is never
+// unlocked: it alone is elsewhere, and ends with its goroutine.
+func isolateThread(self string) error {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		runtime.UnlockOSThread()
 		return fmt.Errorf("a private mount namespace: %w", err)
 	}
-	err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 	if errors.Is(err, unix.EINVAL) {
 		err = privateRoot()
 	}
@@ -115,7 +120,7 @@ func isolate() error {
 }
 
 // privateRoot makes all mounts of the calling thread's namespace private, and / a mount, in a
-// chroot whose / is none: what is mounted beneath it would be seen outside.
+// chroot whose / is none, where MS_PRIVATE is refused.
 func privateRoot() error {
 	wd, err := os.Getwd()
 	if err != nil {
