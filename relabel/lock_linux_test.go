@@ -89,7 +89,7 @@ func holdLock(t *testing.T, root string) (kill func()) {
 	return kill
 }
 
-// TestKilledHolder: a waiting call says so, goes at its deadline, and
+// TestKilledHolder: a waiting call says so, goes when its context ends, and
 // the lock goes with the process that holds it.
 func TestKilledHolder(t *testing.T) {
 	root := grow(t, on(t, "tmpfs"), plain)

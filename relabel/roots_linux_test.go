@@ -86,20 +86,20 @@ func TestRefusedRoots(t *testing.T) {
 		"/": true, "//etc": true, "/./etc/": true, "/var/lib/../lib": true, "/tmp": true, "/proc/self/root/": true,
 		slash: true, etc: true, dir: false,
 	} {
-		if path == "/tmp" { // one of the test's own, in which nobody else makes an entry: that moves its ctime
-			treetest.Must(t, unix.Mount("test", path, "tmpfs", 0, ""))
-		}
-		before := treetest.Snapshot(t, path)
-		r, err := Tree(ended, path, newLabel, nil)
-		if is := errors.Is(err, ErrRefused) && pathOf(err) == path && r.Seen == 0; is != refused || r.Complete {
-			t.Errorf("%s: %+v, %v", path, r, err)
-		}
-		if d := treetest.Diff(before, treetest.Snapshot(t, path)); refused && len(d) > 0 {
-			t.Errorf("%s was refused, and touched:\n%s", path, lines(d))
-		}
-		if path == "/tmp" {
-			treetest.Must(t, unix.Unmount(path, 0))
-		}
+		t.Run(path, func(t *testing.T) {
+			if path == "/tmp" { // one of the test's own, in which nobody else makes an entry: that moves its ctime
+				treetest.Must(t, unix.Mount("test", path, "tmpfs", 0, ""))
+				t.Cleanup(func() { treetest.Check(t, unix.Unmount(path, 0)) })
+			}
+			before := treetest.Snapshot(t, path)
+			r, err := Tree(ended, path, newLabel, nil)
+			if is := errors.Is(err, ErrRefused) && pathOf(err) == path && r.Seen == 0; is != refused || r.Complete {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if d := treetest.Diff(before, treetest.Snapshot(t, path)); refused && len(d) > 0 {
+				t.Errorf("it was refused, and touched:\n%s", lines(d))
+			}
+		})
 	}
 }
 
