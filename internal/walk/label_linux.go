@@ -308,7 +308,8 @@ func (l *labeller) countDir(d *directory, o Outcome) {
 	l.count(d.parent, o, 1)
 }
 
-// failDir reports that the entries of d could not all be read. Its outcome becomes a failure, once.
+// failDir reports that the entries of d could not all be read. Its outcome becomes a failure, once;
+// one that was not counted, on the second reading of the root, is a failure more.
 func (l *labeller) failDir(d *directory, op string, err error) {
 	l.walk.cache.mu.Lock()
 	was := d.failed
