@@ -42,6 +42,13 @@ func job(t *testing.T, level string) {
 	t.Helper()
 	deploy(t, "fastlabel-data", level)
 	begin := time.Now()
+	defer func() { // what it said tells why it failed
+		if t.Failed() {
+			for _, name := range podsOf(t, "job-pvc") {
+				t.Logf("%s: %s%s", name, podLog(t, name, "fastlabel"), podLog(t, name, "probe"))
+			}
+		}
+	}()
 	complete(t, "fastlabel-data")
 	t.Logf("the Job took %v", time.Since(begin).Round(time.Second))
 	ended(t, "job-pvc", "fastlabel-data")

@@ -72,7 +72,7 @@ func TestStoryGroup(t *testing.T) {
 		switch {
 		case strings.Contains(line, "a walk begins"):
 			walks++
-		case strings.Contains(line, "goes on"):
+		case strings.Contains(line, "relabelling continues"):
 			left++
 			fallthrough
 		default:
