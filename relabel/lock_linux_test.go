@@ -99,7 +99,7 @@ func TestKilledHolder(t *testing.T) {
 	defer cancel()
 	ctx, end := context.WithCancelCause(ctx)
 	waits := 0
-	r, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Wait: func() { // however late a busy machine has it wait
+	r, err := Tree(ctx, root, newLabel, &Options{Trace: &Trace{Wait: func() { // a busy machine may come to it late
 		waits++
 		time.AfterFunc(300*time.Millisecond, func() { end(context.DeadlineExceeded) })
 	}}})

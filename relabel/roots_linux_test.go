@@ -87,7 +87,7 @@ func TestRefusedRoots(t *testing.T) {
 		slash: true, etc: true, dir: false,
 	} {
 		t.Run(path, func(t *testing.T) {
-			if path == "/tmp" { // one of the test's own, in which nobody else makes an entry: that moves its ctime
+			if path == "/tmp" { // one of the test's own: an entry that another process makes moves its ctime
 				treetest.Must(t, unix.Mount("test", path, "tmpfs", 0, ""))
 				t.Cleanup(func() { treetest.Check(t, unix.Unmount(path, 0)) })
 			}

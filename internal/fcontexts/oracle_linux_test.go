@@ -125,8 +125,8 @@ func shortStems(t *testing.T, oracle string) bool {
 	return asked(t, oracle, file, []query{{"/a/bc", File}})[0] != "-"
 }
 
-// kindFirst tells 3.8, which of two lines for one exact path takes the one with a kind. Others
-// take the last of these.
+// kindFirst tells a libselinux that takes the line with a kind, of two for one exact path, as 3.8
+// does.
 func kindFirst(t *testing.T, oracle string) bool {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file_contexts")
