@@ -29,7 +29,7 @@ func TestCluster(t *testing.T) {
 		runtime = "crio"
 		const oci = house + "/deploy/oci/"
 		files["99-fastlabel.conf"], files["fastlabel.json"] = oci+"99-fastlabel.conf", oci+"fastlabel.json"
-		for _, name := range []string{"crio", "pinns"} {
+		for _, name := range []string{"crio", "crio-group", "pinns"} {
 			files["bin/"+name] = filepath.Join(crio, name)
 		}
 	} else {
