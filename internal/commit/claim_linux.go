@@ -74,7 +74,7 @@ func (c *Root) claimed() (k claim, is bool, err error) {
 // readClaim reads the claim of fd. What is too long to be read, or was written by no run of this
 // version, is a claim that says nothing.
 func readClaim(way sys.Way, fd int) (k claim, is bool, e sys.Errno) {
-	attr := sys.NewAttr(ClaimName, "")
+	attr := sys.NewAttr(ClaimName+"\x00", "")
 	switch n, e := attr.Get(way, fd, nil); e {
 	case 0:
 		return parseClaim(string(attr.Value(n))), true, 0

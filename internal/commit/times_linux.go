@@ -4,6 +4,7 @@ package commit
 
 import (
 	"hash/maphash"
+	"sync"
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/sys"
@@ -116,11 +117,15 @@ func (c *Root) listNames() names {
 	if sys.Rewind(c.FD, 0) != 0 {
 		return 0
 	}
-	buf := make([]byte, listMost)
-	n, _ := sys.Getdents(c.FD, buf)
+	buf := lists.Get().(*[listMost]byte)
+	defer lists.Put(buf)
+	n, _ := sys.Getdents(c.FD, buf[:])
 	list := namesIn(buf[:max(n, 0)])
-	if n, e := sys.Getdents(c.FD, buf); e != 0 || n != 0 { // there is more
+	if n, e := sys.Getdents(c.FD, buf[:]); e != 0 || n != 0 { // there is more
 		return 0
 	}
 	return list
 }
+
+// lists are buffers for listNames.
+var lists = sync.Pool{New: func() any { return new([listMost]byte) }}

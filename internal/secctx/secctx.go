@@ -157,7 +157,9 @@ func parse(label string) (context, error) {
 // (IDENTIFIER in checkpolicy's policy_scan.l, cil_verify_name in libsepol). Both want a letter first
 // now; libsepol's CIL compiler once did not, and such a policy still loads.
 func isName(s string) bool {
-	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == ""
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'
+	})
 }
 
 // canonicalRange is LEVEL or LEVEL-LEVEL in canonical form. The high level has to dominate the low

@@ -238,8 +238,9 @@ func Rewind(fd int, position int64) Errno {
 // (kcmp: CONFIG_KCMP).
 func SharesAll() bool {
 	const files, fs = 2, 3 // KCMP_FILES, KCMP_FS
+	first, this := uintptr(unix.Getpid()), uintptr(unix.Gettid())
 	for _, what := range [...]uintptr{files, fs} {
-		if differs, _, e := unix.RawSyscall6(unix.SYS_KCMP, uintptr(unix.Getpid()), uintptr(unix.Gettid()), what, 0, 0, 0); e != 0 || differs != 0 {
+		if differs, _, e := unix.RawSyscall6(unix.SYS_KCMP, first, this, what, 0, 0, 0); e != 0 || differs != 0 {
 			return false
 		}
 	}

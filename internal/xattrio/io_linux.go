@@ -58,7 +58,7 @@ type IO struct {
 }
 
 // New readies label for writing to targets without a name.
-func New(label string) IO { return IO{Attr: sys.NewAttr(Attribute, label), Label: label} }
+func New(label string) IO { return IO{Attr: sys.NewAttr(Attribute+"\x00", label), Label: label} }
 
 // SetLabel has label written from now on.
 func (x *IO) SetLabel(label string) {
