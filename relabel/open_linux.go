@@ -49,7 +49,8 @@ func (r *relabelling) open(ctx context.Context, ask bool) error {
 		return err
 	}
 	r.run.Share.Store(share)
-	excluded, err := mounts.Exclusions(r.o.Exclude)
+	defer r.run.Main.At("", "")
+	excluded, err := mounts.Exclusions(r.o.Exclude, &r.run.Main)
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (r *relabelling) open(ctx context.Context, ask bool) error {
 	if r.proc.Apart(r.slash) {
 		return threadApart(r.path)
 	}
-	r.bounds = mounts.Bounds{Refused: r.proc.Refusals(), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
+	r.bounds = mounts.Bounds{Refused: r.proc.Refusals(&r.run.Main), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
 	if r.rules != nil {
 		r.rules.trustless = r.bounds.Refused
 	}

@@ -3,14 +3,17 @@
 package relabel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -94,5 +97,39 @@ func probeDead(t *testing.T, dir string) {
 	taken(t, 0)
 	if _, err := isLabelled(one, newLabel, SkipRoot); err == nil || errors.As(err, new(*HungError)) {
 		t.Errorf("when all have returned: %v", err)
+	}
+}
+
+// TestHomeDead: where the caller's home or an exclusion does not answer, a run still ends with its
+// context, and says what it waits for; so do those that wait for its look.
+func TestHomeDead(t *testing.T) {
+	treetest.Need(t, "root", "fuse")
+	dir := on(t, "tmpfs")
+	root, home, excluded := grow(t, mkdir(t, dir, "root"), plain), mkdir(t, dir, "home"), mkdir(t, dir, "excluded")
+	t.Setenv("HOME", home)
+	ends := func(o *Options, on ...string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := Tree(ctx, root, newLabel, o)
+		hung := new(HungError)
+		if !errors.As(err, &hung) || !errors.Is(err, context.DeadlineExceeded) || len(hung.Calls) != 1 || !slices.Contains(on, hung.Calls[0].Path) {
+			t.Errorf("%v, not a call that hangs on %v", err, on)
+		}
+	}
+	for _, place := range []string{excluded, home} {
+		revive := dead(t, place)
+		if o := (&Options{}); place == excluded {
+			o.Exclude = []string{excluded}
+			ends(o, excluded)
+		} else {
+			ends(o, home)
+			ends(o, home, "/home or another refused place")
+		}
+		revive()
+	}
+	treetest.Wait(t, "nothing hangs", func() bool { _, _, open := process.Taken(); return open == 0 })
+	if r, err := Tree(t.Context(), root, newLabel, nil); err != nil || !r.Complete {
+		t.Errorf("when they have returned: %+v, %v", r, err)
 	}
 }

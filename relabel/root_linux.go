@@ -33,11 +33,11 @@ func inspect(root, label string, skip Skip) (s RootState, err error) {
 		if err = r.openRoot(); err == nil {
 			s, err = r.inspect()
 		}
+		if err == nil && s.Labelled && skip == SkipTop {
+			s.Labelled, err = r.entriesHave()
+		}
 		return err
 	})
-	if err == nil && s.Labelled && skip == SkipTop {
-		s.Labelled, err = r.entriesHave()
-	}
 	return s, err
 }
 

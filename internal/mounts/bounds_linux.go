@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/sys"
 )
 
@@ -27,10 +28,11 @@ type Bounds struct {
 const OtherFilesystem = "another filesystem"
 
 // Exclusions looks up the paths. One that is missing must not be taken for a root that is gone,
-// so no errno is in the error.
-func Exclusions(paths []string) (map[ID]string, error) {
+// so no errno is in the error. a has the call under way.
+func Exclusions(paths []string, a *run.Activity) (map[ID]string, error) {
 	out := make(map[ID]string, len(paths))
 	for _, p := range paths {
+		a.At("statx", p)
 		st, e := sys.Statx(sys.AtFdcwd, sys.Cname(p))
 		if e != 0 {
 			return nil, &fs.PathError{Op: "exclude", Path: p, Err: errors.New(e.Error())}
@@ -61,6 +63,7 @@ func (b Bounds) Admit(root *Mount) error {
 			return nil
 		}
 		path = filepath.Dir(path)
+		root.Activity.At("statx", path)
 		st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 		if e != 0 {
 			return pathError("statx", root.Path, e)

@@ -41,7 +41,7 @@ func learned(t *testing.T, path string) *Mount {
 	t.Cleanup(p.Close)
 	m, err := p.OpenRoot(path, nil, new(run.Activity))
 	treetest.Must(t, err)
-	treetest.Must(t, p.Learn(m, Bounds{Refused: p.Refusals()}))
+	treetest.Must(t, p.Learn(m, Bounds{Refused: p.Refusals(new(run.Activity))}))
 	return m
 }
 

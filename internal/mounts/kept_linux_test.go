@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/sys"
 	"github.com/fastlabel/fastlabel/test/treetest"
 )
@@ -23,7 +24,7 @@ func (k *kept) asks(t *testing.T) map[ID]Refused {
 	o, event, err := k.enter(Seen{})
 	treetest.Must(t, err)
 	defer k.leave(o)
-	return k.places.now(event)
+	return k.places.now(event, new(run.Activity))
 }
 
 func idAt(t *testing.T, path string) ID {

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/sys"
 )
 
@@ -89,7 +90,8 @@ func (p *Proc) Quiet() bool {
 }
 
 // Refusals are the refused places as they are now; one that was renamed is noticed within a second.
-func (p *Proc) Refusals() map[ID]Refused { return process.places.now(p.event) }
+// a has the call under way.
+func (p *Proc) Refusals(a *run.Activity) map[ID]Refused { return process.places.now(p.event, a) }
 
 // Close is the end of the run.
 func (p *Proc) Close() {

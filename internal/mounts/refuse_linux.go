@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fastlabel/fastlabel/internal/mountinfo"
+	"github.com/fastlabel/fastlabel/internal/run"
 	"github.com/fastlabel/fastlabel/internal/sys"
 )
 
@@ -58,7 +59,8 @@ const again = time.Second
 
 // now returns the system's paths, the caller's home and that of the user behind sudo, as they were
 // after the change of the mounts with the number event.
-func (r *refusals) now(event uint64) map[ID]Refused {
+func (r *refusals) now(event uint64, a *run.Activity) map[ID]Refused {
+	a.At("statx", "/home or another refused place") // another run may be looking
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	begin, home, sudo := time.Now(), os.Getenv("HOME"), os.Getenv("SUDO_USER")
@@ -73,10 +75,10 @@ func (r *refusals) now(event uint64) map[ID]Refused {
 	}
 	r.home, r.sudo, r.event, r.since = home, sudo, max(r.event, event), begin
 	found := make(places)
-	found.look("/")
+	found.look("/", a)
 	for _, path := range append([]string{home, r.sudoer}, mountinfo.NeverWhole...) {
 		if filepath.IsAbs(path) { // else no home is known
-			found.resolve(path)
+			found.resolve(path, a)
 		}
 	}
 	r.found = found
@@ -88,7 +90,7 @@ func (r *refusals) now(event uint64) map[ID]Refused {
 type places map[ID]Refused
 
 // resolve looks at all on the way from / to path, as the kernel would go it.
-func (p places) resolve(path string) {
+func (p places) resolve(path string, a *run.Activity) {
 	const most = 40 // links: the kernel's own limit
 	at := "/"
 	for links := 0; path != "" && links <= most; {
@@ -99,7 +101,7 @@ func (p places) resolve(path string) {
 			at = next
 			continue
 		}
-		target, there := p.look(next)
+		target, there := p.look(next, a)
 		if !there {
 			return
 		}
@@ -116,7 +118,8 @@ func (p places) resolve(path string) {
 }
 
 // look adds what is at path, free of links but for the last name, and returns where a link leads.
-func (p places) look(path string) (target string, there bool) {
+func (p places) look(path string, a *run.Activity) (target string, there bool) {
+	a.At("statx", path)
 	st, e := sys.Statx(sys.AtFdcwd, sys.Cname(path))
 	if e != 0 {
 		return "", false
