@@ -154,7 +154,7 @@ func (r *relabelling) begin(ctx context.Context) (c *commit.Root, err error) {
 		}
 	}
 	c = &commit.Root{
-		Walk: r, FD: r.root.Top, Kind: r.root.Kind, Path: r.root.Path, Want: r.want, Stale: r.root.Stale,
+		Run: r, FD: r.root.Top, Kind: r.root.Kind, Path: r.root.Path, Want: r.want, Stale: r.root.Stale,
 		DryRun: r.inner.dry, NoSeal: r.o.NoSeal, Sync: r.o.Sync,
 	}
 	err = c.Begin(ctx)

@@ -125,7 +125,7 @@ func (m *model) run(to, event string, stop int) (err error) {
 		defer time.AfterFunc(Noticed/2, func() { m.set(xattrio.Attribute, theirs) }).Stop()
 	}
 	begin := time.Now()
-	c := &Root{Walk: m, FD: m.fd, Kind: sys.Tmpfs, Path: m.dir, Want: to, NoSeal: m.noSeal}
+	c := &Root{Run: m, FD: m.fd, Kind: sys.Tmpfs, Path: m.dir, Want: to, NoSeal: m.noSeal}
 	if err := c.Begin(ctx); err != nil {
 		return err
 	}

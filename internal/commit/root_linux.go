@@ -19,8 +19,8 @@ import (
 	"github.com/fastlabel/fastlabel/internal/xattrio"
 )
 
-// Walk is the run, as far as a commit asks it. It is called in the goroutine that calls the Root.
-type Walk interface {
+// Run is a relabel, as far as its commit asks it. It is called in the goroutine that calls the Root.
+type Run interface {
 	At(call string)                        // which call on the root comes next; "" when the last has returned
 	Note(format string, args ...any)       // for the caller's report
 	Order() Order                          // of the root's filesystem; asked only if something is written
@@ -35,7 +35,7 @@ type Walk interface {
 // Root is the volume root, on whose label others act. The exported fields are the run's, and set
 // before Begin.
 type Root struct {
-	Walk  Walk
+	Run   Run
 	FD    int    // open for reading, in its clone
 	Kind  int64  // of its filesystem, by sys.FSType; 0 if that is not known
 	Path  string // for messages
@@ -74,7 +74,7 @@ func (c *Root) Right() bool { s := c.is.Load().state; return s == right || s == 
 
 // Unsynced reports whether anything may not be on disk yet for which the root is trusted, or is
 // about to be: what this run wrote, or one that was killed before its commit.
-func (c *Root) Unsynced() bool { return c.wrong || c.Walk.Written() > 0 }
+func (c *Root) Unsynced() bool { return c.wrong || c.Run.Written() > 0 }
 
 func (c *Root) fail(op string, e sys.Errno) error {
 	return &fs.PathError{Op: op, Path: c.Path, Err: e}
@@ -92,7 +92,7 @@ func (c *Root) read() (string, error) {
 }
 
 func (c *Root) write(label string, s state) sys.Errno {
-	c.Walk.At("fsetxattr")
+	c.Run.At("fsetxattr")
 	io := xattrio.New(label)
 	_, e := io.Write(xattrio.Target{FD: c.FD})
 	if e == 0 {
@@ -104,14 +104,14 @@ func (c *Root) write(label string, s state) sys.Errno {
 // Begin looks at the root, and seals one that is not right. It waits for a run whose claim it
 // has replaced.
 func (c *Root) Begin(ctx context.Context) (err error) {
-	c.Walk.At("fgetxattr")
+	c.Run.At("fgetxattr")
 	if c.Found, err = c.read(); err != nil {
 		return err
 	}
-	c.Walk.At("statx")
+	c.Run.At("statx")
 	var e sys.Errno
 	c.times, e = c.lookAtTimes()
-	c.Walk.At("")
+	c.Run.At("")
 	if e != 0 {
 		return c.fail("statx", e)
 	}
@@ -183,7 +183,7 @@ func (c *Root) seal(found claim, is bool) (rival bool, err error) {
 	}
 	var refused sys.Errno
 	for _, k.seal = range list {
-		c.Walk.At("fsetxattr")
+		c.Run.At("fsetxattr")
 		e := k.write(c.FD, is)
 		if e == syscall.EEXIST { // another run came first
 			other, _, err := c.claimed()
@@ -194,7 +194,7 @@ func (c *Root) seal(found claim, is bool) (rival bool, err error) {
 		}
 		c.enter(claimed, has, e == 0)
 		if k.seal == list[0] && (e == syscall.ENOSPC || e == syscall.EDQUOT) { // its owner may have seen to that
-			c.Walk.Note("no room for the attribute that marks an unfinished run (%v); if killed, the volume can look done: run it again", e)
+			c.Run.Note("no room for the attribute that marks an unfinished run (%v); if killed, the volume can look done: run it again", e)
 		}
 		is = true
 		// Another run may have been committed since the label was read, or may
@@ -204,16 +204,16 @@ func (c *Root) seal(found claim, is bool) (rival bool, err error) {
 		}
 		switch refused = c.write(k.seal, sealed); refused {
 		case 0:
-			return rival, c.pass(barriers[c.Walk.Order()].one)
+			return rival, c.pass(barriers[c.Run.Order()].one)
 		case syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.EROFS: // the policy's no to this seal, or the volume's to all
 		default:
 			return rival, c.fail("fsetxattr", refused)
 		}
 	}
 	if st, e := sys.Fstatx(c.FD); e == 0 && (st.Immutable || st.Append) { // nor could it be labelled at the end
-		return rival, c.Walk.Refused(refused)
+		return rival, c.Run.Refused(refused)
 	}
-	c.Walk.Note("the top directory keeps %s (%v): if the run fails or is killed, the volume can look done: run it again", has, refused)
+	c.Run.Note("the top directory keeps %s (%v): if the run fails or is killed, the volume can look done: run it again", has, refused)
 	return rival, nil
 }
 
@@ -222,11 +222,11 @@ func (c *Root) order() error {
 	if c.Sync {
 		return c.pass(syncAll)
 	}
-	return c.pass(barriers[c.Walk.Order()].all)
+	return c.pass(barriers[c.Run.Order()].all)
 }
 
 func (c *Root) pass(b barrier) error {
-	if e := b.on(c.FD, c.Walk.At); e != 0 {
+	if e := b.on(c.FD, c.Run.At); e != 0 {
 		return c.fail(b.op, e)
 	}
 	return nil
@@ -243,9 +243,9 @@ func (c *Root) End(ctx context.Context, err error) error {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if err == nil && c.Walk.Failed() == nil {
+	if err == nil && c.Run.Failed() == nil {
 		if c.DryRun {
-			c.Walk.Labelled(c, c.Found != c.Want) // whatever its claim says: each label was read
+			c.Run.Labelled(c, c.Found != c.Want) // whatever its claim says: each label was read
 			return nil
 		}
 		err = c.commit(ctx)
@@ -254,7 +254,7 @@ func (c *Root) End(ctx context.Context, err error) error {
 		c.overtaken()
 		return err
 	}
-	if failed := c.Walk.Failed(); failed != nil {
+	if failed := c.Run.Failed(); failed != nil {
 		if c.Revoke(); err == nil {
 			err = failed
 		}
@@ -278,7 +278,7 @@ func (c *Root) commit(ctx context.Context) error {
 		}
 	}
 	// Asked before the root is written, which sets its ctime too.
-	c.Walk.At("statx")
+	c.Run.At("statx")
 	if st, e := sys.Refresh(c.FD, nil); e != 0 || !st.Ctime.Equal(c.ctime) {
 		c.moved = true
 	}
@@ -296,9 +296,9 @@ func (c *Root) commit(ctx context.Context) error {
 	}
 	if wrote {
 		if e := c.write(c.Want, committed); e != 0 {
-			return c.Walk.Refused(e)
+			return c.Run.Refused(e)
 		}
-		c.Walk.At("")
+		c.Run.At("")
 	}
 	err := c.conclude(ctx, wrote)
 	if err != nil && !errors.Is(err, ErrOvertaken) {
@@ -310,12 +310,12 @@ func (c *Root) commit(ctx context.Context) error {
 // conclude labels what was created in the root before that had the label, and takes the claim
 // off it, unless something failed or the caller has cancelled the run.
 func (c *Root) conclude(ctx context.Context, wrote bool) error {
-	if wrote && (c.Sync || c.Walk.Order() == Unordered) {
+	if wrote && (c.Sync || c.Run.Order() == Unordered) {
 		if err := c.pass(syncOne); err != nil {
 			return err
 		}
 	}
-	c.Walk.Labelled(c, wrote)
+	c.Run.Labelled(c, wrote)
 	for pass, untouched := 1, c.untouched(); !untouched; pass++ {
 		n, err := c.reread(ctx)
 		switch untouched = n == 0; {
@@ -334,8 +334,8 @@ func (c *Root) conclude(ctx context.Context, wrote bool) error {
 
 // reread labels the root's own entries anew, before what is written later.
 func (c *Root) reread(ctx context.Context) (written int64, err error) {
-	written, err = c.Walk.Reread(ctx)
-	if err = cmp.Or(err, c.Walk.Failed()); err == nil && written > 0 {
+	written, err = c.Run.Reread(ctx)
+	if err = cmp.Or(err, c.Run.Failed()); err == nil && written > 0 {
 		err = c.order()
 	}
 	return written, err
@@ -346,16 +346,16 @@ func (c *Root) reread(ctx context.Context) (written int64, err error) {
 func (c *Root) unclaim(ctx context.Context) (claim bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if failed := c.Walk.Failed(); failed != nil || !c.Right() { // since it was written, or by a Revoke
+	if failed := c.Run.Failed(); failed != nil || !c.Right() { // since it was written, or by a Revoke
 		return false, cmp.Or(failed, context.Cause(ctx), context.Canceled)
 	}
 	if err := c.look(); err != nil {
 		return false, err
 	}
-	c.Walk.At("fremovexattr")
-	defer c.Walk.At("")
+	c.Run.At("fremovexattr")
+	defer c.Run.At("")
 	if e := Unclaim(c.FD); e != 0 {
-		c.Walk.Note("the attribute %s could not be removed: %v", ClaimName, e)
+		c.Run.Note("the attribute %s could not be removed: %v", ClaimName, e)
 	}
 	claim = c.is.Load().claim
 	c.enter(ended, c.Want, false)
@@ -370,8 +370,8 @@ func (c *Root) Revoke() {
 		return
 	}
 	if c.reseal(); c.is.Load().label != c.Want {
-		c.Walk.Note("not all is done, so the top directory got a temporary label: fix the failures, run it again")
-		c.Walk.Unlabelled()
+		c.Run.Note("not all is done, so the top directory got a temporary label: fix the failures, run it again")
+		c.Run.Unlabelled()
 	}
 }
 
@@ -381,7 +381,7 @@ func (c *Root) Revoke() {
 func (c *Root) overtaken() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.Walk.Unlabelled()
+	c.Run.Unlabelled()
 	has, err := c.read()
 	if err != nil || has == "" {
 		return
@@ -389,7 +389,7 @@ func (c *Root) overtaken() {
 	k, is, _ := c.claimed()
 	theirs := is && (k.seal == has || k.want == "") // by rules it has no seal
 	claim := c.is.Load().claim
-	healed := !claim && c.Walk.Written() > 0
+	healed := !claim && c.Run.Written() > 0
 	c.enter(found, has, claim)
 	if (healed || !theirs) && !c.NoSeal {
 		c.reseal()
@@ -400,6 +400,6 @@ func (c *Root) overtaken() {
 func (c *Root) reseal() {
 	k, is, _ := c.claimed() // one that cannot be read is found again
 	if _, err := c.seal(k, is); err != nil {
-		c.Walk.Note("the top directory keeps its label (%v): the volume looks done and is not: fix the failures, run it again", err)
+		c.Run.Note("the top directory keeps its label (%v): the volume looks done and is not: fix the failures, run it again", err)
 	}
 }

@@ -69,7 +69,7 @@ func (c *Root) untouched() bool {
 	if c.moved || !c.times.passed(c.times.mtime) || !c.wrong && !c.times.passed(c.times.ctime) {
 		return false
 	}
-	c.Walk.At("statx")
+	c.Run.At("statx")
 	st, e := sys.Refresh(c.FD, nil)
 	now := time.Now()
 	back := setBack(now.Round(0).Sub(c.times.at.Round(0)), now.Sub(c.times.at)) // Round(0) leaves the monotonic reading out
@@ -112,8 +112,8 @@ func namesIn(records []byte) names {
 
 // listNames reads the list, if one call can.
 func (c *Root) listNames() names {
-	c.Walk.At("getdents64")
-	defer c.Walk.At("")
+	c.Run.At("getdents64")
+	defer c.Run.At("")
 	if sys.Rewind(c.FD, 0) != 0 {
 		return 0
 	}

@@ -21,7 +21,7 @@ func rules() []Mutant {
 		mutant("left-with-directory", "TestApply in relabel", "what is in a directory that a rule leaves alone is looked at",
 			enter, "if !d.frozen {\n\t\tw.scan(d, fd)", "if o := d.outcome; o != Skipped {\n\t\tw.scan(d, fd)"),
 		mutant("verify-by-claim", "TestVerifyAfterRules in cmd/fastlabel", "verify says what the labels are",
-			"internal/commit/root_linux.go", "c.Walk.Labelled(c, c.Found != c.Want)", "c.Walk.Labelled(c, !c.Right())"),
+			"internal/commit/root_linux.go", "c.Run.Labelled(c, c.Found != c.Want)", "c.Run.Labelled(c, !c.Right())"),
 		mutant("root-as-it-is", "TestRestoreconRoot in cmd/fastlabel", "with --root, rules are asked about the path in it",
 			"relabel/contexts/contexts.go", "in, ok := strings.CutPrefix(path, s.root)", "in, ok := strings.CutPrefix(path, \"\")"),
 		mutant("pattern-as-name", "TestRestorecon in cmd/fastlabel", "restorecon takes patterns in lists",
