@@ -23,6 +23,9 @@ package relabel
 //	report.go           how far a run is, and its end: Progress, State, Report
 //	trace.go            what is reported to the caller, or logged
 //	budget_linux.go     what all runs of the process share: internal/budget
+//
+// and, in the module's own internal:
+//
 //	internal/mounts     /proc; the root; what is never relabelled or skipped; a mount, confined
 //	internal/policy     what the loaded policy says of the label; why it refused one
 //	internal/commit     lock, seal, commit: what makes a root trusted
@@ -46,8 +49,8 @@ package relabel
 //	dropin.go           Relabel and Chcon in place of go-selinux's
 //	dropin_linux.go     a call of one; errors in go-selinux's words
 //
-// In the module's own internal, for the command too: secctx parses labels and chooses the seal,
-// mountinfo parses the table of mounts, fcontexts finds the label that a policy has for a path.
+// For the command too: internal/secctx parses labels and chooses the seal, internal/mountinfo parses
+// the table of mounts, internal/fcontexts finds the label that a policy has for a path.
 //
 // # The rooms
 //

@@ -25,7 +25,7 @@ func Relabel(path, fileLabel string, shared bool) error {
 }
 
 // RelabelContext is Relabel for a request that may end: when ctx ends it returns a *PendingError,
-// and the work continues for two minutes without a caller. One who asks again in that time for the
+// and the work continues for ten minutes without a caller. One who asks again in that time for the
 // same volume and label joins it. Another relabel of the volume is waited for as long as ctx lets
 // it. Where the filesystem does not answer the error is a *HungError. A ctx that cannot end makes
 // it Relabel.
@@ -68,7 +68,7 @@ var joined Group
 // With recurse it is Tree with a context that never ends and the zero Options. Another relabel of
 // the volume is waited for, but no longer than two minutes (ErrLocked); where that was a call like
 // this one in this process, its work is this one's too. Without recurse path alone is labelled,
-// under the same lock: its label then says nothing of what is beneath it.
+// under the same lock: then SkipRoot and Inspect trust a label that says nothing of what is beneath.
 //
 // A single failure is an *os.PathError with the full path, "lsetxattr(label=…)" as Op where a
 // label could not be written, and the bare errno. In an *IncompleteError errors.Is finds each

@@ -17,7 +17,8 @@ import (
 )
 
 // Errors that a caller may branch on, with errors.Is. Where the kernel or the filesystem cannot
-// have labels the error is errors.ErrUnsupported, and ENOTSUP if it is the filesystem that cannot.
+// have labels the error is errors.ErrUnsupported, and ENOTSUP if it is the filesystem that cannot; so
+// is an *IncompleteError with one entry that cannot: ask for that first.
 var (
 	ErrLabel     = secctx.ErrInvalid
 	ErrRefused   = errors.New("relabelling is not allowed")               // of a system directory; see also Tree

@@ -20,9 +20,9 @@ import (
 	"github.com/fastlabel/fastlabel/internal/steal"
 )
 
-// twoMinutes: so long CRI-O keeps the result of a request that timed out (its
-// issue 4221, done in 4394), and so long a kubelet waits for a request.
-const twoMinutes = 2 * time.Minute
+// A kubelet waits two minutes for a request, and may ask for the other containers of the pod before
+// it asks again.
+const twoMinutes, tenMinutes = 2 * time.Minute, 10 * time.Minute
 
 // Group relabels each volume once at a time, however many ask for it. A caller whose context ends
 // leaves at once; the work continues, and the caller who asks again for the same volume and label
@@ -35,15 +35,16 @@ type Group struct {
 	// Options are those of each run, but for Skip, which each caller names, and Progress: see Pending.
 	Options Options
 	// Trace, if not nil, makes that of each run, for root as the first caller named it, in place of
-	// Options.Trace. Ended, if not nil, gets the result of each run, whether a caller waits or not.
+	// Options.Trace. Ended, if not nil, gets the result of each run, whether a caller waits or not;
+	// it must not call the Group, whose run has not ended by then.
 	Trace func(root string) *Trace
 	Ended func(Report, error)
 	// Limit bounds the walks at a time; 0 is no limit. A run that has waited for the volume's lock, or
 	// whose filesystem has not answered for a second, does not count from then on.
 	Limit int
 	// Linger limits how long work continues, or waits in the queue, after the last caller left; it
-	// is then cancelled. At 0 and below it is two minutes. A failure that no caller has seen is kept
-	// as long, for the next who asks.
+	// is then cancelled. At 0 and below it is ten minutes. A failure that no caller has seen is kept
+	// as long, for the next who asks; after such a success SkipNone is SkipRoot for that one.
 	Linger time.Duration
 
 	once  sync.Once
@@ -75,7 +76,7 @@ const (
 func (g *Group) flights() *flight.Group[mounts.Volume, request, task] {
 	g.once.Do(func() {
 		g.all.At, g.all.Run, g.all.Hung = volumeAt, g.run, hungIn
-		g.all.Linger = cmp.Or(max(0, g.Linger), twoMinutes)
+		g.all.Linger = cmp.Or(max(0, g.Linger), tenMinutes)
 		if g.Limit > 0 {
 			g.turns = make(chan struct{}, g.Limit)
 		}
@@ -233,7 +234,7 @@ func (g *Group) Pending() []Work {
 // to end, and forgets its results; callers who wait for it get ErrStopped. Then the Group holds
 // nothing open there, and the volume can be unmounted. A caller who arrives after Stop begins
 // anew. The volume is the one that callers named so and, if ctx lets it be looked at, the one
-// there now. When ctx ends first the error is a *HungError where the filesystem does not answer.
+// there now; what is under way on a directory beneath goes on. When ctx ends first the error is a *HungError where the filesystem does not answer.
 func (g *Group) Stop(ctx context.Context, root string) error {
 	path, err := mounts.Absolute(root)
 	if err != nil {
@@ -259,7 +260,8 @@ func shown(w flight.View[mounts.Volume, request, task]) Work {
 	return p
 }
 
-// PendingError is for a caller whose context ended before the work, which continues.
+// PendingError is for a caller whose context ended before the work, which continues or, until a caller
+// is there again, keeps its place in the queue.
 type PendingError struct {
 	Work
 	Within time.Duration // how soon a caller must ask again for the work to go on

@@ -49,7 +49,8 @@ type Rules struct {
 }
 
 // Contexts choose a label by path and kind: package contexts, beneath this one, has those of a
-// policy. Several goroutines call them at a time.
+// policy, as a Set. What embeds one is taken for that Set: to change what it answers keep it in a
+// named field. Several goroutines call them at a time.
 type Contexts interface {
 	// Label returns the label of path, which is absolute; "" leaves what it has. kind is a
 	// directory record's d_type, such as syscall.DT_REG.
@@ -107,6 +108,8 @@ func (r Rules) rewrite() (rewrite, error) {
 		return nil, nil
 	case r.Contexts != nil && r.Parts != PartType:
 		return nil, errors.New("by file contexts a whole label is written, or its type alone")
+	case r.Contexts == nil && r.Parts&PartLevel != 0 && fieldsOf(r.Label)[3] == "":
+		return nil, errors.New("the label has no level to be written")
 	}
 	return r.over, nil
 }

@@ -40,8 +40,8 @@ func TestOver(t *testing.T) {
 		{Rules{Parts: PartUser}, "system_u:object_r:etc_t:s0:c1,c2", "unconfined_u:object_r:etc_t:s0:c1,c2", walk.Written},
 		{Rules{Parts: PartRole}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:role_r:etc_t:s0:c1,c2", walk.Written},
 		{Rules{Parts: PartType}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:object_r:usr_t:s0:c1,c2", walk.Written},
-		{Rules{Parts: PartLevel}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:object_r:etc_t:s0:c7", walk.Written},
-		{Rules{Parts: PartUser | PartLevel}, "system_u:object_r:etc_t:s0", "unconfined_u:object_r:etc_t:s0:c7", walk.Written},
+		{Rules{Label: want, Parts: PartLevel}, "system_u:object_r:etc_t:s0:c1,c2", "system_u:object_r:etc_t:s0:c7", walk.Written},
+		{Rules{Label: want, Parts: PartUser | PartLevel}, "system_u:object_r:etc_t:s0", "unconfined_u:object_r:etc_t:s0:c7", walk.Written},
 		{Rules{Parts: PartType}, "system_u:object_r:usr_t:s0:c1,c2", "", walk.Right},
 		{Rules{Parts: PartType}, "", "", walk.Failed},
 		{Rules{Contexts: contexts, Parts: PartType}, "system_u:object_r:etc_t:s0", want, walk.Written},
@@ -60,6 +60,9 @@ func TestOver(t *testing.T) {
 	}
 	if change, err := (Rules{Contexts: contexts}).rewrite(); change != nil || err != nil {
 		t.Errorf("a whole label is not just written: %v", err)
+	}
+	if _, err := (Rules{Label: "u:object_r:t", Parts: PartType | PartLevel}).rewrite(); err == nil || !strings.Contains(err.Error(), "no level") {
+		t.Error(err)
 	}
 	if _, err := (Rules{Contexts: contexts, Parts: PartType | PartLevel}).rewrite(); err == nil || !strings.Contains(err.Error(), "its type alone") {
 		t.Error(err)

@@ -7,12 +7,13 @@ import (
 	"os"
 )
 
-// Tree gives root and everything beneath it the label. The Report says how far it came, also
-// beside an error. The error is nil only if nothing failed: the Report is then Complete.
+// Tree gives root and everything beneath it the label; a root that is a link is labelled itself. The
+// Report says how far it came, also beside an error. The error is nil only if nothing failed: the
+// Report is then Complete, unless the root was a file that Options.HardLinks leaves out.
 //
 // Errors: ErrLabel, ErrRefused, ErrLocked, ErrOvertaken; errors.ErrUnsupported where the filesystem
 // has no labels; the context's cause (context.Cause), in a *HungError if a call hangs; an
-// *fs.PathError for one failure and an *IncompleteError for several.
+// *fs.PathError for one failure and an *IncompleteError for several; others, as of a failing disk.
 //
 // Other threads than the caller's do the work: if the calling thread alone has another mount
 // namespace or root directory, the error is ErrRefused.
