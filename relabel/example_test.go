@@ -144,7 +144,6 @@ func ExampleTree_errors() {
 	var some *relabel.IncompleteError
 	var hung *relabel.HungError
 	var pending *relabel.PendingError
-	var where *fs.PathError
 	switch {
 	case err == nil:
 	case errors.Is(err, relabel.ErrLabel), errors.Is(err, relabel.ErrRefused):
@@ -159,8 +158,8 @@ func ExampleTree_errors() {
 		log.Printf("%d entries failed, the first: %v", some.Failed, some.First[0])
 	case errors.Is(err, errors.ErrUnsupported):
 		log.Print("the volume has no labels")
-	case errors.As(err, &where):
-		log.Printf("%s: %v", where.Path, where.Err)
+	default: // with the path and the errno, where there are any
+		log.Print(err)
 	}
 }
 

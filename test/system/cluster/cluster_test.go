@@ -69,19 +69,22 @@ func TestCluster(t *testing.T) {
 		files[file] = c.write(t, file, string(text))
 	}
 
+	soak, _ := time.ParseDuration(os.Getenv("SOAK")) // 0: without TestStorySoak
+	limit := 2*time.Hour + soak
 	kernel := image.Kernels[len(image.Kernels)-1]
 	say("booting Linux " + kernel.Release)
 	r := image.Run(t, kernel, selinuxvm.Command{
 		// A container's process may not write to a pipe of a higher level than its own.
 		Args: []string{
 			"runcon", "unconfined_u:unconfined_r:unconfined_t:s0", "bash", "-c",
-			`bin/node && PATH=/payload/bin:$PATH /payload/inside.test -test.v -test.timeout=2h -test.run="$STORY"; code=$?; tail -n 30 /run/k/log/* >&2; exit $code`,
+			`bin/node && PATH=/payload/bin:$PATH /payload/inside.test -test.v -test.timeout="$LIMIT" -test.run="$STORY"; code=$?; tail -n 30 /run/k/log/* >&2; exit $code`,
 		},
 		Env: []string{
 			"RUNTIME=" + runtime, "API_SERVER=" + c.inside, "STORY=^TestStory(" + os.Getenv("STORY") + ")",
+			"SOAK=" + soak.String(), "LIMIT=" + limit.String(),
 		},
 		Files:   files,
-		Timeout: 2 * time.Hour,
+		Timeout: limit,
 		Memory:  4000,
 		Volume:  4096,
 		Network: true,

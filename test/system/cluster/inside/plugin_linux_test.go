@@ -4,6 +4,7 @@ package inside
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -121,4 +122,52 @@ func TestStoryPlugin(t *testing.T) {
 	if n := logged(t, `"msg":"RunPodSandbox"`, `"pod":"during"`); n != 0 {
 		t.Error("the plugin looked at a pod that did not ask")
 	}
+}
+
+// TestStorySoak: pods that ask the plugin, one after another for as long as SOAK says: each starts,
+// none by a late request, with its level, and the plugin's memory does not grow.
+func TestStorySoak(t *testing.T) {
+	soak, err := time.ParseDuration(os.Getenv("SOAK"))
+	treetest.Must(t, err)
+	if soak == 0 {
+		t.Skip("SOAK=24h runs it")
+	}
+	at := small(t, "soak")
+	node(t, "kubelet", "2m") // the kubelet's own: another request than the plugin's may take long
+	defer node(t, "kubelet", limit.String())
+	deployPlugin(t)
+	begin, pods, most := time.Now(), 0, [2]int{} // KiB, in the first half and in the second
+	for ; time.Since(begin) < soak; pods++ {
+		name, l := fmt.Sprintf("soak-%d", pods), fmt.Sprintf("s0:c%d,c1010", pods%1000)
+		ok := t.Run(name, func(t *testing.T) {
+			create(t, "pod", map[string]string{"NAME": name, "CLAIM": "soak", "OPTIONS": level(l), "PRELABEL": l})
+			keep(t, name)
+			awaitRunning(t, name, patience)
+			wrote(t, name, l)
+			holds(t, at, l)
+			if e := events(t, name); has(e, "deadline exceeded") || has(e, "is reserved for") {
+				t.Error("a request was late")
+			}
+		})
+		half := int(2 * time.Since(begin) / soak)
+		most[min(half, 1)] = max(most[min(half, 1)], resident(t, find("fastlabel-nri")))
+		if !ok {
+			break
+		}
+	}
+	t.Logf("%d pods in %v; the plugin had %d KiB at most, and %d in the second half", pods, time.Since(begin).Round(time.Second), most[0], most[1])
+	if most[1] > most[0]+most[0]/8 {
+		t.Error("its memory grows")
+	}
+}
+
+// resident is the memory that a process has, in KiB.
+func resident(t *testing.T, pid int) (kib int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	treetest.Must(t, err)
+	_, rest, _ := strings.Cut(string(text), "\nVmRSS:")
+	_, err = fmt.Sscan(rest, &kib)
+	treetest.Must(t, err)
+	return kib
 }
