@@ -127,8 +127,7 @@ func TestStoryPlugin(t *testing.T) {
 // TestStorySoak: pods that ask the plugin, one after another for as long as SOAK says: each starts,
 // none by a late request, with its level, and the plugin's memory does not grow.
 func TestStorySoak(t *testing.T) {
-	soak, err := time.ParseDuration(os.Getenv("SOAK"))
-	treetest.Must(t, err)
+	soak, _ := time.ParseDuration(os.Getenv("SOAK"))
 	if soak == 0 {
 		t.Skip("SOAK=24h runs it")
 	}
@@ -149,9 +148,8 @@ func TestStorySoak(t *testing.T) {
 				t.Error("a request was late")
 			}
 		})
-		half := int(2 * time.Since(begin) / soak)
-		most[min(half, 1)] = max(most[min(half, 1)], resident(t, find("fastlabel-nri")))
-		if !ok {
+		half := min(int(2*time.Since(begin)/soak), 1)
+		if most[half] = max(most[half], resident(t, find("fastlabel-nri"))); !ok {
 			break
 		}
 	}
