@@ -26,7 +26,7 @@ func Relabel(path, fileLabel string, shared bool) error {
 
 // RelabelContext is Relabel for a request that may end: when ctx ends it returns a *PendingError,
 // and the work continues for ten minutes without a caller. One who asks again in that time for the
-// same volume and label joins it. Another relabel of the volume is waited for as long as ctx lets
+// same volume and label joins it; or has its error or, if it has succeeded, the root looked at. Another relabel of the volume is waited for as long as ctx lets
 // it. Where the filesystem does not answer the error is a *HungError. A ctx that cannot end makes
 // it Relabel.
 func RelabelContext(ctx context.Context, path, fileLabel string, shared bool) error { //nolint:revive // it is Relabel with a context, as the standard library names such

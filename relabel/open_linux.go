@@ -61,6 +61,7 @@ func (r *relabelling) open(ctx context.Context, ask bool) error {
 		return threadApart(r.path)
 	}
 	r.bounds = mounts.Bounds{Refused: r.proc.Refusals(&r.run.Main), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
+	r.run.Main.At("", "")
 	if r.rules != nil {
 		r.rules.trustless = r.bounds.Refused
 	}

@@ -109,22 +109,26 @@ func TestHomeDead(t *testing.T) {
 	t.Setenv("HOME", home)
 	ends := func(o *Options, on ...string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		o.Progress = new(Progress)
+		go func() {
+			for s, _ := o.Progress.State(); s.Call != "statx"; s, _ = o.Progress.State() {
+				time.Sleep(time.Millisecond)
+			}
+			cancel(context.DeadlineExceeded)
+		}()
 		_, err := Tree(ctx, root, newLabel, o)
-		hung := new(HungError)
-		if !errors.As(err, &hung) || !errors.Is(err, context.DeadlineExceeded) || len(hung.Calls) != 1 || !slices.Contains(on, hung.Calls[0].Path) {
+		if hung := new(HungError); !errors.As(err, &hung) || !errors.Is(err, context.DeadlineExceeded) || len(hung.Calls) != 1 || !slices.Contains(on, hung.Calls[0].Path) {
 			t.Errorf("%v, not a call that hangs on %v", err, on)
 		}
 	}
 	for _, place := range []string{excluded, home} {
 		revive := dead(t, place)
-		if o := (&Options{}); place == excluded {
-			o.Exclude = []string{excluded}
-			ends(o, excluded)
+		if place == excluded {
+			ends(&Options{Exclude: []string{excluded}}, excluded)
 		} else {
-			ends(o, home)
-			ends(o, home, "/home or another refused place")
+			ends(&Options{}, home)
+			ends(&Options{}, home, "/home or another refused place")
 		}
 		revive()
 	}

@@ -26,7 +26,7 @@ type Report struct {
 	Trusted     bool   // nothing was walked, because what Options.Skip names has the label
 	Shared      bool   // of Group.Tree: the work was another caller's too
 	Complete    bool   // every entry has the label, but for those skipped; of Verify: none differs
-	Interrupted string // Label, if an earlier run to it did not finish, by its seal on the root; else ""
+	Interrupted string // Label, if an earlier run to it did not finish, by its seal or claim; else ""
 	// Way names how entries were reached, as in "clone/setxattrat": see docs/security.md. It ends
 	// with "/slow" if the program was built so that the Go scheduler is informed of each call.
 	Way     string

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -69,7 +70,8 @@ func TestCluster(t *testing.T) {
 		files[file] = c.write(t, file, string(text))
 	}
 
-	soak, _ := time.ParseDuration(os.Getenv("SOAK")) // 0: without TestStorySoak
+	soak, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "0")) // 0: without TestStorySoak
+	treetest.Must(t, err)
 	limit := 2*time.Hour + soak
 	kernel := image.Kernels[len(image.Kernels)-1]
 	say("booting Linux " + kernel.Release)

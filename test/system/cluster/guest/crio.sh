@@ -45,9 +45,8 @@ EOT
 # container_runtime PROGRAM: starts it in place of the one that runs. Containers go on.
 container_runtime() {
     stop runtime
-    rm -f $run/runtime.sock
     begin runtime "$1" --config /dev/null --config-dir $run/crio.conf.d --disable-hostport-mapping --log-level debug
-    await runtime 300 test -S $run/runtime.sock
+    await runtime 300 "$1" --config /dev/null status --socket $run/runtime.sock info
 }
 
 import() { podman "${storage[@]}" load; }

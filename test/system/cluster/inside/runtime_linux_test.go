@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -46,16 +47,14 @@ func TestStoryGroup(t *testing.T) {
 	at, l := data, "s0:c33,c34"
 	if crio {
 		at = "/volumes/xfs/million"
-		begin := time.Now()
 		makeFiles(t, at, 1_000_000)
-		t.Logf("a million files, made in %v", time.Since(begin).Round(time.Second))
 		create(t, "volume", map[string]string{"NAME": "million", "PATH": at})
 	}
 	withGroup(t)
 	opened := opens(t, filepath.Join(at, "5"))
 	newPod(t, "group", filepath.Base(at), level(l))
 	t.Logf("it runs after %v", awaitRunning(t, "group", patience))
-	if n := opened(); n != 1 {
+	if n := opened.Load(); n != 1 {
 		t.Errorf("a directory of the volume was opened %d times, not once", n)
 	}
 	wrote(t, "group", l)
@@ -69,10 +68,8 @@ func TestStoryGroup(t *testing.T) {
 	}
 	var p pod
 	ask(t, "GET", namespace+"/pods/group", &p)
-	for _, c := range p.Status.ContainerStatuses {
-		if c.RestartCount != 0 {
-			t.Errorf("the attempt has number %d", c.RestartCount)
-		}
+	if c := p.Status.ContainerStatuses; len(c) != 1 || c[0].RestartCount != 0 {
+		t.Errorf("not the first attempt: %+v", c)
 	}
 }
 
@@ -84,30 +81,32 @@ func withGroup(t *testing.T) {
 	t.Cleanup(func() { node(t, "container_runtime", name) })
 }
 
-// opens counts how often a directory is opened to be read from now on.
-func opens(t *testing.T, dir string) func() int {
+// opens counts how often a directory is opened to be read from now on. The events are read as they
+// come: of equal ones that wait the kernel keeps one.
+func opens(t *testing.T, dir string) *atomic.Int64 {
 	t.Helper()
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	treetest.Must(t, err)
-	t.Cleanup(func() { syscall.Close(fd) })
+	events := os.NewFile(uintptr(fd), "inotify")
+	t.Cleanup(func() { events.Close() }) // the reader ends
 	_, err = syscall.InotifyAddWatch(fd, dir, syscall.IN_OPEN|syscall.IN_ONLYDIR)
 	treetest.Must(t, err)
-	return func() (n int) {
-		buf := make([]byte, 1<<20)
-		size, err := syscall.Read(fd, buf)
-		if err == syscall.EAGAIN {
-			return 0
-		}
-		treetest.Must(t, err)
-		for at := 0; at < size; {
-			event := (*syscall.InotifyEvent)(unsafe.Pointer(&buf[at]))
-			if event.Len == 0 { // else it is of something in the directory
-				n++
+	n, buf := new(atomic.Int64), make([]byte, 64<<10)
+	go func() {
+		for {
+			size, err := events.Read(buf)
+			if err != nil {
+				return
 			}
-			at += syscall.SizeofInotifyEvent + int(event.Len)
+			for at := 0; at < size; at += syscall.SizeofInotifyEvent {
+				event := (*syscall.InotifyEvent)(unsafe.Pointer(&buf[at]))
+				if at += int(event.Len); event.Len == 0 { // else it is of something in the directory
+					n.Add(1)
+				}
+			}
 		}
-		return n
-	}
+	}()
+	return n
 }
 
 // TestStoryStarts: fifty pods at once with a volume of twenty files each, by CRI-O as it is and with
@@ -130,19 +129,14 @@ func TestStoryStarts(t *testing.T) {
 		t.Run(fmt.Sprint(turn), func(t *testing.T) {
 			node(t, "container_runtime", program)
 			ready(t)
-			began := creating(t)
-			begin := time.Now()
+			began, begin := creating(t), time.Now()
 			for i := range pods {
 				newPod(t, name(i), name(i), level(fmt.Sprintf("s0:c%d,c%d", 100+turn, 200+i)))
 			}
 			for i := range pods {
 				awaitRunning(t, name(i), patience)
 			}
-			took := time.Since(begin)
-			t.Logf("%s: %.1f starts a minute, %v of CreateContainer", program, pods/took.Minutes(), (creating(t) - began).Round(time.Second))
-			for i := range pods {
-				holds(t, at+name(i), fmt.Sprintf("s0:c%d,c%d", 100+turn, 200+i))
-			}
+			t.Logf("%s: %.1f starts a minute, %v of CreateContainer", program, pods/time.Since(begin).Minutes(), creating(t)-began)
 		})
 	}
 }
