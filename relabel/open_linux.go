@@ -49,7 +49,6 @@ func (r *relabelling) open(ctx context.Context, ask bool) error {
 		return err
 	}
 	r.run.Share.Store(share)
-	defer r.run.Main.At("", "")
 	excluded, err := mounts.Exclusions(r.o.Exclude, &r.run.Main)
 	if err != nil {
 		return err
@@ -61,7 +60,6 @@ func (r *relabelling) open(ctx context.Context, ask bool) error {
 		return threadApart(r.path)
 	}
 	r.bounds = mounts.Bounds{Refused: r.proc.Refusals(&r.run.Main), Excluded: excluded, OneFilesystem: r.o.OneFilesystem}
-	r.run.Main.At("", "")
 	if r.rules != nil {
 		r.rules.trustless = r.bounds.Refused
 	}

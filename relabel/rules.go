@@ -108,7 +108,7 @@ func (r Rules) rewrite() (rewrite, error) {
 		return nil, nil
 	case r.Contexts != nil && r.Parts != PartType:
 		return nil, errors.New("by file contexts a whole label is written, or its type alone")
-	case r.Contexts == nil && r.Parts&PartLevel != 0 && fieldsOf(r.Label)[3] == "":
+	case r.Parts&PartLevel != 0 && fieldsOf(r.Label)[3] == "":
 		return nil, errors.New("the label has no level to be written")
 	}
 	return r.over, nil

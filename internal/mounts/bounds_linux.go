@@ -30,6 +30,7 @@ const OtherFilesystem = "another filesystem"
 // Exclusions looks up the paths. One that is missing must not be taken for a root that is gone,
 // so no errno is in the error. a has the call under way.
 func Exclusions(paths []string, a *run.Activity) (map[ID]string, error) {
+	defer a.At("", "")
 	out := make(map[ID]string, len(paths))
 	for _, p := range paths {
 		a.At("statx", p)
@@ -55,6 +56,7 @@ func (b Bounds) Admit(root *Mount) error {
 	if e != 0 {
 		return pathError("readlinkat", root.Path, e)
 	}
+	defer root.Now("")
 	for at := IDOf(root.Stat); ; {
 		if b.Excluded[at] != "" {
 			return &fs.PathError{Op: "relabel", Path: root.Path, Err: ErrExcluded}

@@ -61,6 +61,7 @@ const again = time.Second
 // after the change of the mounts with the number event.
 func (r *refusals) now(event uint64, a *run.Activity) map[ID]Refused {
 	a.At("statx", "/home or another refused place") // another run may be looking
+	defer a.At("", "")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	begin, home, sudo := time.Now(), os.Getenv("HOME"), os.Getenv("SUDO_USER")

@@ -77,7 +77,7 @@ func (p *Policy) Why(io xattrio.IO, t xattrio.Target, want string, e sys.Errno, 
 	if p == nil {
 		return e
 	}
-	io.Attr = sys.NewAttr(xattrio.Attribute, "") // with room for the whole label
+	io.Attr = xattrio.New("").Attr // with room for the whole label
 	now(io.Reads(t))
 	if _, unread := io.Pin(t); unread != 0 {
 		return e

@@ -236,7 +236,7 @@ func (k *Walk) worker(q queue) *worker {
 	w := &worker{walk: k, cache: &k.cache, mount: k.mount, queue: q, visited: -1}
 	w.pos.walk = k
 	w.labels.walk, w.labels.queue, w.labels.pos = k, q, &w.pos
-	w.labels.io = xattrio.IO{Attr: sys.NewAttr(xattrio.Attribute+"\x00", ""), Way: k.job.Way(k.mount), Open: k.mount.Pin, Stale: k.mount.Stale}
+	w.labels.io = xattrio.IO{Attr: xattrio.New("").Attr, Way: k.job.Way(k.mount), Open: k.mount.Pin, Stale: k.mount.Stale}
 	w.labels.io.SetLabel(k.job.Want.Label)
 	w.pos.row.way = w.labels.io.Way
 	k.mu.Lock()

@@ -50,7 +50,9 @@ func TestStoryGroup(t *testing.T) {
 		makeFiles(t, at, 1_000_000)
 		create(t, "volume", map[string]string{"NAME": "million", "PATH": at})
 	}
-	withGroup(t)
+	runtime := os.Getenv("RUNTIME")
+	node(t, "container_runtime", runtime+"-group")
+	t.Cleanup(func() { node(t, "container_runtime", runtime) })
 	opened := opens(t, filepath.Join(at, "5"))
 	newPod(t, "group", filepath.Base(at), level(l))
 	t.Logf("it runs after %v", awaitRunning(t, "group", patience))
@@ -61,7 +63,7 @@ func TestStoryGroup(t *testing.T) {
 	holds(t, at, l)
 	e := events(t, "group")
 	if !has(e, "deadline") {
-		t.Error("one request was enough: nobody had to come again")
+		t.Error("one request was enough: none came again")
 	}
 	if has(e, "reserved") {
 		t.Error("a request kept the name")
@@ -71,14 +73,6 @@ func TestStoryGroup(t *testing.T) {
 	if c := p.Status.ContainerStatuses; len(c) != 1 || c[0].RestartCount != 0 {
 		t.Errorf("not the first attempt: %+v", c)
 	}
-}
-
-// withGroup has the runtime be the one with a relabel.Group, until the test ends.
-func withGroup(t *testing.T) {
-	t.Helper()
-	name := os.Getenv("RUNTIME")
-	node(t, "container_runtime", name+"-group")
-	t.Cleanup(func() { node(t, "container_runtime", name) })
 }
 
 // opens counts how often a directory is opened to be read from now on. The events are read as they
@@ -137,6 +131,9 @@ func TestStoryStarts(t *testing.T) {
 				awaitRunning(t, name(i), patience)
 			}
 			t.Logf("%s: %.1f starts a minute, %v of CreateContainer", program, pods/time.Since(begin).Minutes(), creating(t)-began)
+			for i := range pods {
+				holds(t, at+name(i), fmt.Sprintf("s0:c%d,c%d", 100+turn, 200+i))
+			}
 		})
 	}
 }
